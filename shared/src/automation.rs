@@ -44,13 +44,14 @@ pub use running::action_run::{
 pub use running::approval_rules::{ApprovalVerdict, approval_verdict, asking_rule, recipients};
 pub use running::called_run::{CalledOutputs, DEEPEST_CALLS, ancestors, outputs_of_run};
 pub use running::effect_quota::EffectQuota;
+pub use running::manual_run::ManualRun;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};
 pub use running::retry::{Retry, RetryAction, RetryRequest, RetryStep, kept_results};
 pub use running::run_data::RunData;
 pub use running::run_end::{end_pending_work, report_end};
 pub use running::run_prompt::named_tools;
 pub use running::run_queue::RunQueue;
-pub use running::run_request::{NamedTool, RunRequest};
+pub use running::run_request::{NamedTool, NewRun, RunRequest};
 pub use running::run_starter::{Requested, RunCause, RunStarter};
 pub use running::run_view::{ERROR_BUDGET, RunView};
 pub use running::whole_run_view::{LARGEST_RUN_VIEW, WholeRunView, whole_run_view};

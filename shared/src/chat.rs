@@ -16,6 +16,6 @@ mod turn;
 pub use self::{
     asked::{Awaited, ChatInput, Consent, FrontEndResult, LONGEST_MESSAGE, LONGEST_THREAD},
     front_end::FrontEndTool,
-    running::{Followed, running_view, unanswered},
-    turn::{OpenTurn, TurnAnswer, TurnSettings, Turns, waiting_view},
+    running::{Followed, RunningTurnView, running_view, unanswered},
+    turn::{CalledTool, OpenTurn, PendingAction, TurnAnswer, TurnMetadata, TurnSettings, Turns},
 };

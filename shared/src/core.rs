@@ -4,6 +4,7 @@ pub mod backoff;
 pub mod config;
 pub mod cut;
 pub mod deadline;
+pub mod declared;
 pub mod described;
 pub mod error;
 pub mod fields;

@@ -12,12 +12,9 @@ use shared::{
     accounts::Accounts,
     actions::ToolTokens,
     clients::{Vapi, vapi},
+    declared::{Body, Given, Name},
     fields::Fields,
-    http::{
-        Access, Asked, Created, Deleted, Id, Paged, Sent, Shown,
-        declared::{Body, Given, Name},
-        operation,
-    },
+    http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::Attachments,
     models::{Agent, AgentId, KeyService, OrganizationId, Timestamp},
     platform,
@@ -203,7 +200,7 @@ fn name_at_vapi(assistant: vapi::Assistant) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use shared::http::declared;
+    use shared::declared;
 
     use super::*;
 

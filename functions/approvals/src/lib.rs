@@ -5,13 +5,10 @@ use serde_json::Value;
 use shared::{
     Error, Platform, Result,
     automation::RunQueue,
+    declared::{Body, Text},
     described::Described,
     error,
-    http::{
-        Access, Asked, Id, MaySend, Paged, Shown, Wanted,
-        declared::{Body, Text},
-        operation,
-    },
+    http::{Access, Asked, Id, MaySend, Paged, Shown, Wanted, operation},
     models::{Approval, ApprovalId, ApprovalStatus, AutomationId, Member, Role, RunId, Timestamp, UserId},
     platform,
     redaction::{self, arguments_for_approver, arguments_for_reader},

@@ -5,7 +5,8 @@
 
 use shared::{
     Platform, Result,
-    http::{Access, Asked, Id, Made, Sent, declared::Body, operation},
+    declared::Body,
+    http::{Access, Asked, Id, Made, Sent, operation},
     lifecycle::{Attached, Attachments},
     models::{AgentId, ToolAttachment, ToolId},
     platform,

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::{
     Platform, Result,
-    chat::{ChatInput, TurnAnswer, Turns},
+    chat::{ChatInput, TurnAnswer, TurnMetadata, Turns},
     described::{Described, Json, Schemas, json},
     http::{Access, Asked, Repeated, Sent, Shown, operation},
     models::Timestamp,
-    planner::{Observer, Receipt, TurnEvent},
+    planner::{Observer, Receipt, TurnEvent, Widget},
     platform,
 };
 
@@ -47,19 +47,7 @@ struct ChatRequest;
 /// A message to the planner in `CopilotKit`'s form.
 struct CopilotKitAction;
 
-/// The planner's metadata of an answer.
-#[derive(Serialize)]
-struct TurnMetadata(Value);
-
-/// A widget beside an answer's text.
-#[derive(Serialize)]
-struct Widget(Value);
-
-shared::described! {
-    ChatRequest => {"$ref": "#/components/schemas/ChatRequest"},
-    TurnMetadata => {"$ref": "#/components/schemas/TurnMetadata"},
-    Widget => {"$ref": "#/components/schemas/Widget"},
-}
+shared::described!(ChatRequest => {"$ref": "#/components/schemas/ChatRequest"});
 
 impl Described for CopilotKitAction {
     fn schema(_: &mut Schemas) -> Json {
@@ -77,15 +65,18 @@ struct ChatAnswer {
     role: &'static str,
     timestamp: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    widget: Option<Widget>,
-    metadata: TurnMetadata,
+    #[schema(of = "Option<Widget>")]
+    widget: Option<Value>,
+    #[schema(of = "TurnMetadata")]
+    metadata: Value,
 }
 
 /// The planner's answer in `CopilotKit`'s form.
 #[derive(Serialize, Described)]
 struct ActionAnswer {
     result: ActionResult,
-    widget: Option<Widget>,
+    #[schema(of = "Option<Widget>")]
+    widget: Option<Value>,
 }
 
 #[derive(Serialize, Described)]
@@ -96,8 +87,10 @@ struct ActionResult {
     #[schema(r#enum = ["assistant"])]
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    widget: Option<Widget>,
-    metadata: TurnMetadata,
+    #[schema(of = "Option<Widget>")]
+    widget: Option<Value>,
+    #[schema(of = "TurnMetadata")]
+    metadata: Value,
 }
 
 /// Say something to the planner
@@ -138,8 +131,8 @@ async fn chat(
         message: answer.content,
         role: "assistant",
         timestamp: answer.timestamp,
-        widget: answer.widget.map(Widget),
-        metadata: TurnMetadata(answer.metadata),
+        widget: answer.widget,
+        metadata: answer.metadata,
     }))
 }
 
@@ -166,14 +159,8 @@ async fn copilot_kit_action(
     // Pages show the text, and nothing else.
     let receipt: Option<Receipt> = metadata.get("receipt").and_then(|receipt| Receipt::deserialize(receipt).ok());
     let content = receipt.map_or_else(|| content.clone(), |receipt| receipt.below(&content));
-    let result = ActionResult {
-        r#type: "response",
-        content,
-        role: "assistant",
-        widget: widget.clone().map(Widget),
-        metadata: TurnMetadata(metadata),
-    };
-    Ok(Shown(ActionAnswer { result, widget: widget.map(Widget) }))
+    let result = ActionResult { r#type: "response", content, role: "assistant", widget: widget.clone(), metadata };
+    Ok(Shown(ActionAnswer { result, widget }))
 }
 
 /// On the heap: a turn is everything that a run is.

@@ -5,14 +5,15 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    chat::{LONGEST_THREAD, running_view, unanswered, waiting_view},
+    chat::{CalledTool, LONGEST_THREAD, PendingAction, RunningTurnView, running_view, unanswered},
     described::{Described, Schemas, json},
     http::{Answers, Asked, Found, Gone, Operation, Paged, Part, Reply, Shown, operation},
     models::{ChatRole, Member, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
+    planner::Widget,
     store::{Cursor, Page},
 };
 
-use crate::{Deps, Widget};
+use crate::Deps;
 
 /// The client's name for the thread.
 pub(crate) struct ThreadName(String);
@@ -46,29 +47,16 @@ pub(crate) struct ThreadView {
     title: String,
     turns: u32,
     messages: u32,
-    pending_action: Option<PendingView>,
+    pending_action: Option<PendingAction>,
     created_at: Timestamp,
     updated_at: Timestamp,
-}
-
-/// A call that waits for the person's consent.
-#[derive(Serialize)]
-struct PendingView(Value);
-
-/// The turn that is being answered.
-#[derive(Serialize)]
-struct RunningView(Value);
-
-shared::described! {
-    PendingView => {"$ref": "#/components/schemas/PendingAction"},
-    RunningView => {"$ref": "#/components/schemas/RunningTurn"},
 }
 
 impl From<Thread> for ThreadView {
     fn from(thread: Thread) -> Self {
         let pending = thread.pending_call().filter(|pending| pending.expires_at > Timestamp::now());
         Self {
-            pending_action: pending.as_ref().map(waiting_view).map(PendingView),
+            pending_action: pending.as_ref().map(PendingAction::from),
             thread_id: thread.name,
             title: thread.title,
             turns: thread.turns,
@@ -85,7 +73,7 @@ pub(crate) struct WholeThreadView {
     thread: ThreadView,
     /// The summary of the older messages, for the model. They are all still here.
     summary: Option<ThreadSummaryView>,
-    running: RunningView,
+    running: Option<RunningTurnView>,
     #[schema(maxItems = 200)]
     items: Vec<ThreadMessageView>,
     next_cursor: Option<String>,
@@ -113,25 +101,15 @@ struct ThreadMessageView {
     #[schema(r#enum = ["user", "assistant", "unknown"])]
     role: &'static str,
     content: String,
-    tools: Vec<ToolOutcomeView>,
-    widget: Option<Widget>,
+    tools: Vec<CalledTool>,
+    #[schema(of = "Option<Widget>")]
+    widget: Option<Value>,
     /// As the answer had it, with its `receipt`. An unanswered message is followed by one with `failed: true`, the
     /// reason, the calls made, and the `message_id` for sending it again.
-    metadata: Option<WrittenMetadata>,
+    #[schema(of = "Option<serde_json::Map<String, Value>>")]
+    metadata: Option<Value>,
     created_at: Timestamp,
 }
-
-#[derive(Serialize, Described)]
-struct ToolOutcomeView {
-    tool: String,
-    #[schema(r#enum = ["succeeded", "failed", "unconfirmed", "not_called", "refused", "unknown"])]
-    outcome: &'static str,
-}
-
-#[derive(Serialize)]
-struct WrittenMetadata(Value);
-
-shared::described!(WrittenMetadata => {"type": "object"});
 
 impl From<&ThreadMessage> for ThreadMessageView {
     fn from(message: &ThreadMessage) -> Self {
@@ -140,17 +118,14 @@ impl From<&ThreadMessage> for ThreadMessageView {
             ChatRole::Assistant => "assistant",
             ChatRole::Unknown => "unknown",
         };
-        let tools = message.results().into_iter();
         let parsed = |text: Option<&str>| -> Option<Value> { text.and_then(|text| serde_json::from_str(text).ok()) };
         Self {
             number: message.number,
             role,
             content: message.content.clone(),
-            tools: tools
-                .map(|result| ToolOutcomeView { outcome: result.outcome.as_str(), tool: result.tool })
-                .collect(),
-            widget: parsed(message.widget.as_deref()).map(Widget),
-            metadata: parsed(message.metadata.as_deref()).map(WrittenMetadata),
+            tools: message.results().iter().map(CalledTool::from).collect(),
+            widget: parsed(message.widget.as_deref()),
+            metadata: parsed(message.metadata.as_deref()),
             created_at: message.created_at,
         }
     }
@@ -207,7 +182,7 @@ pub(crate) async fn get_thread(
     let (messages, next) = deps.turns.threads.messages(&thread, before, room).await?;
     Ok(Shown(WholeThreadView {
         summary: thread.summary.clone().map(ThreadSummaryView::from),
-        running: RunningView(running_view(&thread)),
+        running: running_view(&thread),
         items: newest.iter().rev().chain(&messages).map(ThreadMessageView::from).collect(),
         next_cursor: next.map(|number| Cursor(number).to_string()),
         thread: thread.into(),

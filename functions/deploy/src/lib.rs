@@ -13,11 +13,10 @@ use shared::{
     automation::{
         AutomationReader, AutomationView, CheckResult, Deployed, Deployment, RunStarter, SeenVersion, Switch, Triggers,
     },
+    declared::{Body, Text, Whole},
     described::{Described, Schemas, json, reference},
     http::{
-        self, Access, Answers, Asked, Found, Gone, Id, Operation, Paged, Part, Reply, Request, Sent, Wanted,
-        declared::{Body, Text, Whole},
-        operation,
+        self, Access, Answers, Asked, Found, Gone, Id, Operation, Paged, Part, Reply, Request, Sent, Wanted, operation,
     },
     models::{Automation, AutomationId, AutomationStatus, OrganizationId},
     platform,

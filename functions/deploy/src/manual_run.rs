@@ -2,18 +2,13 @@
 
 use shared::{
     Result,
-    automation::RunView,
+    automation::{ManualRun, RunView},
     http::{Asked, Begun, Id, MaySend, Newest, Repeated, operation},
     models::AutomationId,
     store::{Page, RunFilter},
 };
 
 use crate::Deps;
-
-/// The data of the run's trigger.
-pub(crate) struct ManualRun;
-
-shared::described!(ManualRun => {"$ref": "#/components/schemas/ManualRun"});
 
 /// Run an automation by hand
 ///

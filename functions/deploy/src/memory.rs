@@ -4,12 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Result,
+    declared::{Body, Text},
     described::Described,
-    http::{
-        Asked, Gone, Id, Paged, Sent,
-        declared::{Body, Text},
-        operation,
-    },
+    http::{Asked, Gone, Id, Paged, Sent, operation},
     models::{AutomationId, RememberedValue, Timestamp},
     store::Page,
 };

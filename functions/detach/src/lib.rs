@@ -3,8 +3,9 @@
 use serde::Serialize;
 use shared::{
     Platform, Result,
+    declared::Body,
     described::Described,
-    http::{Access, Asked, Id, Sent, Shown, declared::Body, operation},
+    http::{Access, Asked, Id, Sent, Shown, operation},
     lifecycle::Attachments,
     models::{AgentId, ToolId},
     platform,

@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use shared::{
     Platform, Result,
     connections::Connections,
-    described::{Schemas, reference},
-    discovery::{Discovery, FoundTools, ServiceOverviews, ToolData, ToolSearch},
+    declared::{Body, Given},
+    described::{Described, Json, Schemas},
+    discovery::{Discovery, FoundTools, SearchBody, ServiceOverviews, ToolData, ToolSearch},
     error::Problems,
     fields::{Fields, kind},
     http::{Access, Answers, Asked, Found, Operation, Part, Reply, Request, Sent, accepted_text, operation, query},
@@ -82,8 +83,8 @@ async fn fetch_tool_data(deps: &Deps, asked: &Asked<'_>, names: Names) -> Result
 /// {"tool_names": ["slack_post_message", "wget"]}
 /// ```
 #[operation(POST "/api/{slug}/discover/fetch_tool_data", Viewer, resource(DiscoverToolDataOfBody))]
-async fn fetch_tool_data_of_many(deps: &Deps, asked: &Asked<'_>, body: Sent<Names>) -> Result<Told<ToolData>> {
-    let names = names_of_body(&body.json()?)?;
+async fn fetch_tool_data_of_many(deps: &Deps, asked: &Asked<'_>, body: Sent<ToolNames>) -> Result<Told<ToolData>> {
+    let Names(names) = body.read()?.tool_names;
     let found = deps.discovery.fetch_tool_data(asked.organization(), &names, asked.deadline).await?;
     Ok(Told::of(asked, found))
 }
@@ -131,17 +132,13 @@ impl<T> Told<T> {
 }
 
 /// A result with a text form.
-trait InWords: Serialize {
-    const SCHEMA: &'static str;
-
+trait InWords: Serialize + Described {
     fn words(&self) -> String;
 }
 
 macro_rules! in_words {
     ($($type:ident),+) => {$(
         impl InWords for $type {
-            const SCHEMA: &'static str = stringify!($type);
-
             fn words(&self) -> String {
                 self.to_text()
             }
@@ -159,8 +156,8 @@ impl<T: InWords> Answers for Told<T> {
         }
     }
 
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers(200, "What was found.", reference(T::SCHEMA));
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.answers(200, "What was found.", T::schema(schemas));
         for content_type in ["text/plain; charset=utf-8", "text/markdown; charset=utf-8"] {
             operation.answers_with(200, "", content_type, json!({"schema": {"type": "string"}}));
         }
@@ -191,8 +188,35 @@ impl Part for Overview {
     }
 }
 
+#[derive(Body)]
+struct ToolNames {
+    tool_names: Names,
+}
+
 /// `name` any number of times, or a body's `tool_names`.
 struct Names(Vec<String>);
+
+shared::described!(Names => {"type": "array", "minItems": 1, "maxItems": 200, "items": {"type": "string"}});
+
+impl Given for Names {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let given = match fields.get(name)? {
+            Value::Array(given) => given,
+            other => {
+                fields.problem(name, format!("must be a list of names, not {}", kind(other)));
+                return None;
+            }
+        };
+        let mut names = Vec::new();
+        for (index, item) in given.iter().enumerate() {
+            match item.as_str() {
+                Some(item) => names.push(item.to_owned()),
+                None => fields.problem(&format!("{name}[{index}]"), format!("must be text, not {}", kind(item))),
+            }
+        }
+        Some(Self(names))
+    }
+}
 
 impl Part for Names {
     const QUERY: &'static [&'static str] = &["name"];
@@ -202,10 +226,9 @@ impl Part for Names {
         names_of_query(found.request).map(Self)
     }
 
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let names = json!({"type": "array", "minItems": 1, "maxItems": 200, "items": {"type": "string"}});
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         let doc = "A tool's name, or the id of one of the organization's; any number of times.";
-        operation.may_ask("name", doc, names);
+        operation.may_ask("name", doc, Self::schema(schemas));
         operation.must();
     }
 }
@@ -213,9 +236,10 @@ impl Part for Names {
 /// The parameters of a search, or an equivalent body.
 struct Search(ToolSearch);
 
-shared::described! {
-    Names => {"$ref": "#/components/schemas/ToolNames"},
-    Search => {"$ref": "#/components/schemas/ToolSearch"},
+impl Described for Search {
+    fn schema(schemas: &mut Schemas) -> Json {
+        SearchBody::schema(schemas)
+    }
 }
 
 impl Part for Search {
@@ -265,31 +289,6 @@ fn names_of_query(request: &Request) -> Result<Vec<String>> {
         }
     }
     problems.into_result(Some(names))
-}
-
-/// `{"tool_names": ["…"]}`
-fn names_of_body(body: &Value) -> Result<Vec<String>> {
-    let mut problems = Problems::default();
-    let names = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let given = match fields.required("tool_names") {
-            Some(Value::Array(given)) => given.as_slice(),
-            Some(other) => {
-                fields.problem("tool_names", format!("must be a list of names, not {}", kind(other)));
-                &[]
-            }
-            None => &[],
-        };
-        let mut names = Vec::new();
-        for (index, name) in given.iter().enumerate() {
-            match name.as_str() {
-                Some(name) => names.push(name.to_owned()),
-                None => fields.problem(&format!("tool_names[{index}]"), format!("must be text, not {}", kind(name))),
-            }
-        }
-        fields.finish();
-        names
-    });
-    problems.into_result(names)
 }
 
 /// The query as the equivalent body: `service` is an item of `services`.

@@ -6,14 +6,14 @@ use std::{collections::HashMap, convert::Infallible, str::FromStr};
 
 use futures_util::future;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use shared::{
     Deadline, Error, Result,
     connections::{Connecting, Connection},
-    described::Schemas,
+    declared::{self, Body, Setting, Text},
+    described::{Described, Json, Schemas},
     discovery::{ShownConnection, capabilities, nearest_services},
     error::Problems,
-    fields::Fields,
     http::{Asked, Found, Gone, Id, MaySend, Named, Operation, Part, Sent, Shown, operation, page, query},
     models::{ConnectionKind, Service, ServiceId, folded_name},
     ranking::words,
@@ -24,17 +24,18 @@ use super::Deps;
 
 const LONGEST_QUERY: usize = 200;
 
-#[derive(Serialize)]
-struct ListedService<'a> {
-    name: &'a str,
-    description: &'a str,
-    categories: &'a [String],
-    /// Active tools.
+#[derive(Serialize, Described)]
+struct ListedService {
+    name: String,
+    description: String,
+    categories: Vec<String>,
+    /// How many can be used.
     tools: u32,
     /// Null if it could not be read.
     supports_webhooks: Option<bool>,
+    /// Null if it could not be read.
     supports_polling: Option<bool>,
-    connection_kind: &'a ConnectionKind,
+    connection_kind: ConnectionKind,
     connection: ShownConnection,
 }
 
@@ -112,19 +113,19 @@ impl Filter {
     }
 }
 
-/// A page of services, with how many there are on all pages, and notes.
-#[derive(Serialize)]
-#[serde(transparent)]
-pub(super) struct ListedServices(Value);
-
-shared::described! {
-    ListedServices => {"$ref": "#/components/schemas/ListedServices"},
-    StartedConnection => {"$ref": "#/components/schemas/StartedConnection"},
-    ChosenConnection => {"$ref": "#/components/schemas/ServiceConnection"},
-    ConnectionBody => {"$ref": "#/components/schemas/ConnectionBody"},
-    ChosenAccount => {"$ref": "#/components/schemas/ChosenAccount"},
-    ServiceName => {"type": "string"},
+#[derive(Serialize, Described)]
+pub(super) struct ListedServices {
+    #[schema(maxItems = 200)]
+    items: Vec<ListedService>,
+    /// On all pages.
+    total: usize,
+    /// Where the next page begins; null on the last one.
+    next_cursor: Option<String>,
+    /// Notes on this answer.
+    notes: Vec<String>,
 }
+
+shared::described!(ServiceName => {"type": "string"});
 
 /// A service's name in a path, in any case.
 pub(super) struct ServiceName(String);
@@ -199,31 +200,35 @@ pub(super) async fn list_services(deps: &Deps, asked: &Asked<'_>, filter: Filter
     if capabilities.is_none() {
         notes.push("The triggers could not be read; try again in a moment.".to_owned());
     }
-    let items = page.iter().map(|service| {
+    let items = page.into_iter().map(|service| {
         let of_service = capabilities.as_ref().map(|all| all.get(&folded_name(&service.name)));
         let connection = connections.get(&service.id).cloned().unwrap_or(Connection::Unknown);
         ListedService {
-            name: &service.name,
-            description: &service.description,
-            categories: &service.categories,
-            tools: service.tools,
+            connection: ShownConnection::new(&service, connection),
             supports_webhooks: of_service.map(|of| of.is_some_and(|of| of.supports_webhooks)),
             supports_polling: of_service.map(|of| of.is_some_and(|of| of.supports_polling)),
-            connection_kind: &service.connection,
-            connection: ShownConnection::new(service, connection),
+            name: service.name,
+            description: service.description,
+            categories: service.categories,
+            tools: service.tools,
+            connection_kind: service.connection,
         }
     });
-    let items: Vec<ListedService<'_>> = items.collect();
-    let page = json!({"items": items, "total": total, "next_cursor": next_cursor, "notes": notes});
-    Ok(Shown(ListedServices(page)))
+    Ok(Shown(ListedServices { items: items.collect(), total, next_cursor, notes }))
 }
 
 /// For most services empty; otherwise a value for each field of the credential.
 pub(super) struct ConnectionBody;
 
-#[derive(Serialize)]
-#[serde(transparent)]
-pub(super) struct StartedConnection(Connecting);
+impl Described for ConnectionBody {
+    fn schema(schemas: &mut Schemas) -> Json {
+        let redirect = json!({"type": ["string", "null"], "pattern": "^https://",
+            "description": "Of `pipedream`: where the person goes then."});
+        let body = json!({"type": "object", "properties": {"redirect_url": redirect},
+            "additionalProperties": {"type": "string"}});
+        schemas.named("ConnectionBody", |_| body)
+    }
+}
 
 /// Connect an account at a service
 ///
@@ -247,7 +252,7 @@ pub(super) async fn connect_service(
     asked: &Asked<'_>,
     name: Id<ServiceName>,
     body: MaySend<ConnectionBody>,
-) -> Result<Shown<StartedConnection>> {
+) -> Result<Shown<Connecting>> {
     let body = body.json()?;
     let service = service(deps, name.0, asked.deadline).await?;
     if !service.is_active {
@@ -257,7 +262,7 @@ pub(super) async fn connect_service(
         )));
     }
     let begun = deps.connections.connect(asked.organization(), &service, &body, asked.deadline).await?;
-    Ok(Shown(StartedConnection(begun)))
+    Ok(Shown(begun))
 }
 
 /// `?account=`
@@ -317,12 +322,12 @@ pub(super) async fn disconnect_service(
     Ok(Gone)
 }
 
-/// `{"account_id": "apn_…" | null}`
-pub(super) struct ChosenAccount;
-
-#[derive(Serialize)]
-#[serde(transparent)]
-pub(super) struct ChosenConnection(ShownConnection);
+#[derive(Body)]
+#[schema(required = vec!["account_id"])]
+pub(super) struct ChosenAccount {
+    /// The `id` of one of the service's accounts; null lets the newest one act that works.
+    account_id: Setting<Text<100>>,
+}
 
 /// Choose which of several accounts acts
 ///
@@ -333,22 +338,17 @@ pub(super) async fn choose_service_account(
     asked: &Asked<'_>,
     name: Id<ServiceName>,
     body: Sent<ChosenAccount>,
-) -> Result<Shown<ChosenConnection>> {
+) -> Result<Shown<ShownConnection>> {
     let body = body.json()?;
-    let mut problems = Problems::default();
-    let account = Fields::of(&body, "", &mut problems).map(|mut fields| {
-        let is_said = body.get("account_id").is_some();
-        let account = fields.text("account_id", 100);
-        if !is_said {
+    let chosen: ChosenAccount = declared::read(&body, |_, fields| {
+        if body.get("account_id").is_none() {
             fields.problem("account_id", "is required; null lets the newest account act that works");
         }
-        fields.finish();
-        account
-    });
-    let account = problems.into_result(account)?;
+    })?;
+    let account = chosen.account_id.after(None);
     let service = service(deps, name.0, asked.deadline).await?;
     let chosen = deps.connections.choose(asked.organization(), &service, account, asked.deadline).await?;
-    Ok(Shown(ChosenConnection(ShownConnection::new(&service, chosen))))
+    Ok(Shown(ShownConnection::new(&service, chosen)))
 }
 
 async fn service(deps: &Deps, name: ServiceName, deadline: Deadline) -> Result<Service> {

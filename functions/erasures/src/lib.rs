@@ -11,8 +11,9 @@
 use serde::Serialize;
 use shared::{
     Platform, Result,
+    declared::Body,
     described::Described,
-    http::{Access, Asked, Sent, Shown, declared::Body, operation},
+    http::{Access, Asked, Sent, Shown, operation},
     models::{E164, RunId},
     platform,
     store::{Erased, Erasure, ErasureCursor},
@@ -106,7 +107,7 @@ async fn erase_number(deps: &Deps, asked: &Asked<'_>, body: Sent<ErasureOfNumber
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use shared::{Error, http::declared};
+    use shared::{Error, declared};
 
     use super::*;
 

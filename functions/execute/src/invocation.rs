@@ -6,11 +6,12 @@
 //!   list item is `{id, function: {name, arguments}}`, `{id, name, arguments}` or `{id, name, parameters}`, the arguments an
 //!   object or JSON text.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use shared::{
     Error, Result,
     actions::sms,
+    described::Described,
     http::Reply,
     models::{CallId, E164, ExecutionId},
     tool::{Subject, arguments},
@@ -53,6 +54,36 @@ pub(crate) struct Requested {
     pub(crate) arguments: Map<String, Value>,
     /// Why the arguments could not be read; the model is told so, because VAPI shows it no status but 200.
     pub(crate) unreadable: Option<String>,
+}
+
+/// The answer to a `tool-calls` message.
+#[derive(Serialize, Described)]
+pub(crate) struct ToolCallResults {
+    results: Vec<ToolCallResult>,
+}
+
+#[derive(Serialize, Described)]
+#[serde(rename_all = "camelCase")]
+struct ToolCallResult {
+    tool_call_id: String,
+    name: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+/// VAPI takes strings only, without line breaks.
+#[derive(Serialize, Described)]
+#[serde(untagged)]
+enum Outcome {
+    Error {
+        #[schema(pattern = r"^[^\r\n]*$")]
+        error: String,
+    },
+    Result {
+        /// JSON of the answer that the other shape has.
+        #[schema(pattern = r"^[^\r\n]*$")]
+        result: String,
+    },
 }
 
 impl Invocation {
@@ -147,22 +178,15 @@ impl Invocation {
         if self.kind == MessageKind::ApiRequest {
             return Reply::ok(&answers.into_iter().next().unwrap_or_default());
         }
-        let results: Vec<Value> = self
-            .requested
-            .iter()
-            .zip(answers)
-            .map(|(requested, answer)| {
-                let (id, name) = requested.call.clone().unwrap_or_default();
-                // VAPI takes strings only, without line breaks: JSON text has none.
-                match answer.get("error").and_then(Value::as_str) {
-                    Some(sentence) => {
-                        json!({"toolCallId": id, "name": name, "error": sentence.replace(['\r', '\n'], " ")})
-                    }
-                    None => json!({"toolCallId": id, "name": name, "result": Value::Object(answer).to_string()}),
-                }
-            })
-            .collect();
-        Reply::ok(&json!({ "results": results }))
+        let results = self.requested.iter().zip(answers).map(|(requested, answer)| {
+            let (tool_call_id, name) = requested.call.clone().unwrap_or_default();
+            let outcome = match answer.get("error").and_then(Value::as_str) {
+                Some(sentence) => Outcome::Error { error: sentence.replace(['\r', '\n'], " ") },
+                None => Outcome::Result { result: Value::Object(answer).to_string() },
+            };
+            ToolCallResult { tool_call_id, name, outcome }
+        });
+        Reply::ok(&ToolCallResults { results: results.collect() })
     }
 }
 
@@ -217,6 +241,8 @@ fn present(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn arguments(body: Value) -> Value {

@@ -30,7 +30,7 @@ use shared::{
     tool::{CallContext, Conversation, ToolOutcome},
 };
 
-use crate::invocation::{Invocation, Metadata, Requested};
+use crate::invocation::{Invocation, Metadata, Requested, ToolCallResults};
 
 shared::routes!(Deps, "calls": execute_tool);
 
@@ -219,8 +219,9 @@ impl Answers for Told {
         Ok(self.0)
     }
 
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers(200, "", json!({"oneOf": (["Succeeded", "Failed", "ToolCallResults"].map(reference))}));
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let several = ToolCallResults::schema(schemas);
+        operation.answers(200, "", json!({"oneOf": [reference("Succeeded"), reference("Failed"), several]}));
     }
 }
 

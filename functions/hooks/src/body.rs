@@ -19,14 +19,15 @@ use secrecy::SecretString;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    error::Problems,
+    declared::{Body, Name, Text, read},
     fields::Fields,
-    models::{Hook, OwnHook, SecretId, folded_name},
+    models::{Hook, OwnHook, SecretId, SignatureAlgorithm, SignatureEncoding, folded_name},
     webhooks::{HookSecret, Scheme},
 };
 
+use self::own::{Addresses, Word};
+
 const LONGEST_LABEL: usize = 100;
-const LONGEST_SERVICE: usize = 100;
 const LONGEST_SECRET: usize = 1_000;
 /// Characters of a tenant, an audience or the address of a service account.
 const LONGEST_ID: usize = 500;
@@ -37,7 +38,63 @@ const SHORTEST_OWN_SECRET: usize = 16;
 /// Bytes of a generated secret.
 const SECRET_BYTES: usize = 32;
 
-pub(crate) struct NewBody {
+#[derive(Body)]
+pub(crate) struct NewHook {
+    /// Its name in any spelling.
+    service: ServiceName,
+    label: Option<Name<LONGEST_LABEL>>,
+    /// The service's signing secret.
+    secret: Option<Text<LONGEST_SECRET>>,
+    tenant: Option<Text<LONGEST_ID>>,
+    /// For Gmail.
+    service_account: Option<Text<LONGEST_ID>>,
+    /// For Gmail: the audience of the tokens; by default the hook's address.
+    audience: Option<Text<LONGEST_ID>>,
+    /// Of a hook of the organization's own.
+    scheme: Option<Word<Scheme>>,
+    /// The header of the signature (`hmac`), or of the token (`bearer`; else `Authorization`).
+    header: Option<Text<{ own::LONGEST_HEADER }>>,
+    /// Of `hmac`.
+    #[schema(default = "sha256")]
+    algorithm: Option<Word<SignatureAlgorithm>>,
+    /// Of `hmac`.
+    #[schema(default = "hex")]
+    encoding: Option<Word<SignatureEncoding>>,
+    /// Of `hmac`: the text before the signature, `sha256=`.
+    prefix: Option<Text<{ own::LONGEST_PREFIX }>>,
+    /// Of `basic`.
+    user: Option<Text<{ own::LONGEST_USER }>>,
+    /// The senders' addresses or ranges, `203.0.113.0/24`; all unless given. Required with the scheme `none`.
+    allowed_addresses: Option<Addresses>,
+    /// The path of the event's name in the body, `event.name`.
+    #[schema(default = "type")]
+    event_field: Option<Text<{ own::LONGEST_PATH }>>,
+}
+
+shared::kinds_of_text! {
+    /// A name that can stand in an address.
+    ServiceName, 100, {"type": "string", "maxLength": 100},
+    "must be the name of a service, of ASCII letters, digits, blanks and dots",
+    |name| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
+        Some(folded_name(name)).filter(|name| !name.is_empty() && name.bytes().all(plain))
+    };
+}
+
+#[derive(Body)]
+pub(crate) struct HookChange {
+    label: Option<Name<LONGEST_LABEL>>,
+    /// The next secret.
+    secret: Option<Text<LONGEST_SECRET>>,
+    /// A next secret of ours.
+    rotate: Option<bool>,
+    /// The id of a secret.
+    remove_secret: Option<SecretId>,
+    reveal: Option<bool>,
+}
+
+/// A checked [`NewHook`].
+pub(crate) struct CheckedHook {
     pub(crate) service: String,
     pub(crate) scheme: Scheme,
     /// Given settings of an organization's own hook.
@@ -54,7 +111,7 @@ pub(crate) struct Secret {
     pub(crate) shown: Option<SecretString>,
 }
 
-/// At most one of them beside the label.
+/// A checked [`HookChange`]: at most one of them beside the label.
 pub(crate) struct Change {
     pub(crate) label: Option<String>,
     pub(crate) secret: Option<Secret>,
@@ -86,103 +143,90 @@ const fn tenant_of(scheme: Scheme) -> Option<(&'static str, &'static [&'static s
     }
 }
 
-pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let service = service(&mut fields);
-        let label = fields.name("label", LONGEST_LABEL).unwrap_or_default();
-        let given = fields.text("secret", LONGEST_SECRET);
-        let tenant = fields.text("tenant", LONGEST_ID);
-        let account = fields.text("service_account", LONGEST_ID);
-        let audience = fields.text("audience", LONGEST_ID);
-        let own = own::settings(&mut fields, service.as_deref());
-        let scheme_of = |service: &str| own.as_ref().map_or_else(|| Scheme::of_service(service), |(scheme, _)| *scheme);
-        let service = service.filter(|service| {
-            check_members(&mut fields, scheme_of(service), given.is_some(), account.is_some(), audience.is_some())
-        });
-        let scheme = service.as_deref().map(scheme_of);
-        let tenant_key = scheme.and_then(|scheme| tenant_key(&mut fields, scheme, tenant.as_deref()));
-        if let (Some(scheme), Some(given)) = (scheme, &given) {
-            check_secret(&mut fields, scheme, given);
+pub(crate) fn new_hook(body: &Value) -> Result<CheckedHook> {
+    let (mut is_own, mut tenant_key) = (false, None);
+    let scheme_of = |is_own: bool, given: Option<Word<Scheme>>, service: &str| {
+        if is_own { own::scheme(given) } else { Scheme::of_service(service) }
+    };
+    let new: NewHook = read(body, |new: &mut NewHookDraft, fields| {
+        is_own = own::check(new, fields);
+        let Some(ServiceName(service)) = &new.service else { return };
+        let scheme = scheme_of(is_own, new.scheme, service);
+        if check_members(fields, scheme, new) {
+            tenant_key = tenant_key_of(fields, scheme, new.tenant.as_deref());
+            if let Some(given) = &new.secret {
+                check_secret(fields, scheme, given);
+            }
         }
-        fields.finish();
-        Some((service?, scheme?, own, label, given, tenant, account, audience, tenant_key))
-    });
-    let (service, scheme, own, label, given, tenant, account, audience, tenant_key) = problems.into_result(read)?;
+    })?;
+    let NewHook { service: ServiceName(service), secret: given, tenant, .. } = new;
+    let scheme = scheme_of(is_own, new.scheme, &service);
+    let account = new.service_account.map(String::from);
     let (secret, shown) = match given {
-        Some(given) => (Some(given), None),
+        Some(given) => (Some(given.0), None),
         None if scheme.has_generated_secret() => {
             let made = generate(scheme)?;
             (Some(made.clone()), Some(SecretString::from(made)))
         }
         None => (None, None),
     };
-    let known = |of: Scheme| tenant.clone().filter(|_| scheme == of);
+    let known = |of: Scheme| tenant.as_deref().filter(|_| scheme == of).map(str::to_owned);
     let content = (secret.is_some() || account.is_some()).then(|| HookSecret {
         channel_id: known(Scheme::GoogleCalendar),
         subscription_id: known(Scheme::MicrosoftGraph),
-        audience,
+        audience: new.audience.map(String::from),
         email: account,
         ..HookSecret::of(secret.unwrap_or_default())
     });
-    let own = own.map(|(_, own)| own);
-    Ok(NewBody { service, scheme, own, label, tenant_key, secret: Secret { content, shown } })
+    let own = is_own.then(|| OwnHook {
+        header: new.header.map(|name| name.to_lowercase()),
+        algorithm: new.algorithm.map(|word| word.0).unwrap_or_default(),
+        encoding: new.encoding.map(|word| word.0).unwrap_or_default(),
+        prefix: new.prefix.map(String::from),
+        user: new.user.map(String::from),
+        allowed_addresses: new.allowed_addresses.map(|addresses| addresses.0).unwrap_or_default(),
+        event_field: new.event_field.map(String::from),
+    });
+    let label = new.label.map(String::from).unwrap_or_default();
+    Ok(CheckedHook { service, scheme, own, label, tenant_key, secret: Secret { content, shown } })
 }
 
 pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
-    let scheme = Scheme::of_hook(hook);
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let cleared = fields.cleared("label");
-        let label = fields.name("label", LONGEST_LABEL).or_else(|| cleared.then(String::new));
-        let given = fields.text("secret", LONGEST_SECRET);
-        if let Some(given) = &given {
-            check_secret(&mut fields, scheme, given);
+    let (scheme, mut cleared) = (Scheme::of_hook(hook), false);
+    let new: HookChange = read(body, |new: &mut HookChangeDraft, fields| {
+        cleared = fields.cleared("label");
+        if let Some(given) = &new.secret {
+            check_secret(fields, scheme, given);
         }
-        let rotate = fields.boolean("rotate", false);
+        let (rotate, reveal) = (new.rotate.unwrap_or_default(), new.reveal.unwrap_or_default());
         if rotate && !scheme.has_generated_secret() {
             fields.problem(
                 "rotate",
                 "is for services that are told a secret of ours; give this one's new secret as secret",
             );
         }
-        let remove_secret: Option<SecretId> = fields.parse("remove_secret");
-        if remove_secret.is_some_and(|id| hook.secrets.iter().all(|secret| secret.id != id)) {
+        if new.remove_secret.is_some_and(|id| hook.secrets.iter().all(|secret| secret.id != id)) {
             fields.problem("remove_secret", "is not one of the hook's secrets");
         }
-        let reveal = fields.boolean("reveal", false);
-        let asked = [given.is_some(), rotate, remove_secret.is_some(), reveal];
+        let asked = [new.secret.is_some(), rotate, new.remove_secret.is_some(), reveal];
         if asked.into_iter().filter(|asked| *asked).count() > 1 {
             fields.problem("secret", "only one of secret, rotate, remove_secret and reveal can be asked for at once");
         }
-        fields.finish();
-        (label, given, rotate, remove_secret, reveal)
-    });
-    let (label, given, rotate, remove_secret, reveal) = problems.into_result(read)?;
-    let secret = match (given, rotate) {
-        (Some(given), _) => Some(Secret { content: Some(HookSecret::of(given)), shown: None }),
-        (None, true) => {
+    })?;
+    let secret = match new.secret {
+        Some(given) => Some(Secret { content: Some(HookSecret::of(given.0)), shown: None }),
+        None if new.rotate.unwrap_or_default() => {
             let made = generate(scheme)?;
             Some(Secret { content: Some(HookSecret::of(made.clone())), shown: Some(SecretString::from(made)) })
         }
-        (None, false) => None,
+        None => None,
     };
-    Ok(Change { label, secret, remove_secret, reveal })
-}
-
-/// A name that can stand in an address.
-fn service(fields: &mut Fields<'_>) -> Option<String> {
-    let service = folded_name(&fields.required_text("service", LONGEST_SERVICE)?);
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
-    if service.is_empty() || !service.bytes().all(plain) {
-        fields.problem("service", "must be the name of a service, of ASCII letters, digits, blanks and dots");
-        return None;
-    }
-    Some(service)
+    let label = new.label.map(String::from).or_else(|| cleared.then(String::new));
+    Ok(Change { label, secret, remove_secret: new.remove_secret, reveal: new.reveal.unwrap_or_default() })
 }
 
 /// Checks the members against the service's scheme.
-fn check_members(fields: &mut Fields<'_>, scheme: Scheme, secret: bool, account: bool, audience: bool) -> bool {
+fn check_members(fields: &mut Fields<'_>, scheme: Scheme, new: &NewHookDraft) -> bool {
     if scheme == Scheme::Pipedream {
         fields.problem("service", "gets its hooks when an automation is activated that needs one");
         return false;
@@ -195,25 +239,25 @@ fn check_members(fields: &mut Fields<'_>, scheme: Scheme, secret: bool, account:
     if tenant_of(scheme).is_none() {
         fields.misplaced("tenant");
     }
-    if by_token && !account {
+    if by_token && new.service_account.is_none() {
         fields.problem(
             "service_account",
             "is required: the address of the service account that the subscription pushes with",
         );
     }
-    if by_token && secret {
+    if by_token && new.secret.is_some() {
         fields.problem("secret", "is for services that sign with one; this one shows tokens of Google's");
     }
-    if !by_token && account {
+    if !by_token && new.service_account.is_some() {
         fields.problem("service_account", "is for Gmail only");
     }
-    if !by_token && audience {
+    if !by_token && new.audience.is_some() {
         fields.problem("audience", "is for Gmail only");
     }
     true
 }
 
-fn tenant_key(fields: &mut Fields<'_>, scheme: Scheme, tenant: Option<&str>) -> Option<String> {
+fn tenant_key_of(fields: &mut Fields<'_>, scheme: Scheme, tenant: Option<&str>) -> Option<String> {
     let tenant = tenant?;
     let Some((prefix, parts)) = tenant_of(scheme) else {
         fields.problem("tenant", "is not needed: the hook's address is its own");

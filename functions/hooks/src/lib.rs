@@ -23,7 +23,7 @@ use shared::{
     webhooks::{HookSecret, LearnedPayload, Scheme, learn, own_name, own_service},
 };
 
-use crate::body::{Change, NewBody, Secret};
+use crate::body::{Change, CheckedHook, Secret};
 
 shared::routes!(
     Deps,
@@ -145,11 +145,6 @@ impl HookView {
     }
 }
 
-shared::described! {
-    NewBody => {"$ref": "#/components/schemas/NewHook"},
-    Change => {"$ref": "#/components/schemas/HookChange"},
-}
-
 /// Let a service send its events here
 ///
 /// Returns the address to enter at the service, and instructions in `set_up`. Services that are told a secret (GitHub,
@@ -191,7 +186,7 @@ shared::described! {
 /// {"service": "Notion"}
 /// ```
 #[operation(POST "/api/{slug}/hooks", Admin, also(409, 502))]
-async fn create_hook(deps: &Deps, asked: &Asked<'_>, body: Sent<NewBody>) -> Result<Created<HookView>> {
+async fn create_hook(deps: &Deps, asked: &Asked<'_>, body: Sent<body::NewHook>) -> Result<Created<HookView>> {
     let mut new = body::new_hook(&body.json()?)?;
     if is_own(deps, &new, asked.deadline).await? {
         new.service = own_service(&new.service);
@@ -241,7 +236,12 @@ async fn get_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<Show
 ///
 /// - 200: The hook as it is now.
 #[operation(PATCH "/api/{slug}/hooks/{id}", Admin, also(409, 502))]
-async fn update_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>, body: Sent<Change>) -> Result<Shown<HookView>> {
+async fn update_hook(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<HookId>,
+    body: Sent<body::HookChange>,
+) -> Result<Shown<HookView>> {
     let hook = deps.registry.hooks.get(asked.organization(), id.0).await?;
     must_be_ours(&hook)?;
     let change = body::change(&body.json()?, &hook)?;
@@ -263,7 +263,7 @@ async fn delete_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<D
 
 /// Whether a hook is the organization's own. Refuses a name that may be a misspelt service, and a service whose events arrive in
 /// another way.
-async fn is_own(deps: &Deps, new: &NewBody, deadline: Deadline) -> Result<bool> {
+async fn is_own(deps: &Deps, new: &CheckedHook, deadline: Deadline) -> Result<bool> {
     let written = new.service.as_str();
     if Scheme::known(written).is_some() {
         return Ok(false);

@@ -1,19 +1,16 @@
 //! Replays of many events: a plan, which is started, watched and cancelled.
 
-use std::str::FromStr;
-
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Result,
     automation::MOST_REPLAYED,
+    declared::{self, Body, Text},
     described::Described,
-    error::Problems,
-    fields::Fields,
     http::{Accepted, Asked, Created, Id, MaySend, Paged, Shown, operation},
     models::{
-        OrganizationId, Replay, ReplayFailure, ReplayFilter, ReplayId, ReplayProgress, ReplayStatus, ReplayWait,
-        ReplayedAutomation, SkipReason, Timestamp, UserId, folded_name,
+        AutomationId, OrganizationId, Replay, ReplayFailure, ReplayFilter, ReplayId, ReplayProgress, ReplayStatus,
+        ReplayWait, ReplayedAutomation, SkipReason, Timestamp, UserId, folded_name,
     },
     store::Page,
 };
@@ -114,9 +111,20 @@ impl From<Replay> for EventReplayView {
 }
 
 /// Which events, and for which automation.
-pub(crate) struct NewEventReplay;
-
-shared::described!(NewEventReplay => {"$ref": "#/components/schemas/NewEventReplay"});
+#[derive(Body)]
+pub(crate) struct NewEventReplay {
+    /// Its name in any spelling.
+    service: Option<Text<LONGEST_SERVICE>>,
+    /// Inclusive.
+    since: Option<Timestamp>,
+    /// Exclusive; now, if it is left out or later.
+    until: Option<Timestamp>,
+    automation_id: Option<AutomationId>,
+    #[schema(default = false)]
+    unmatched: Option<bool>,
+    #[schema(default = false)]
+    only_failed: Option<bool>,
+}
 
 /// Plan a replay of many events
 ///
@@ -205,38 +213,28 @@ pub(crate) async fn cancel_event_replay(
 }
 
 fn read(body: &Value) -> Result<ReplayFilter> {
-    let (mut problems, now) = (Problems::default(), Timestamp::now());
-    let filter = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let filter = ReplayFilter {
-            service: fields.text("service", LONGEST_SERVICE).map(|name| folded_name(&name)),
-            since: moment(&mut fields, "since"),
-            until: moment(&mut fields, "until").map_or(now, |until| until.min(now)),
-            automation_id: fields.parse("automation_id"),
-            unmatched: fields.boolean("unmatched", false),
-            only_failed: fields.boolean("only_failed", false),
-        };
-        if filter.since.is_some_and(|since| since >= filter.until) {
+    let now = Timestamp::now();
+    let before_now = |until: Option<Timestamp>| until.map_or(now, |until| until.min(now));
+    let new: NewEventReplay = declared::read(body, |new: &mut NewEventReplayDraft, fields| {
+        let unmatched = new.unmatched.unwrap_or_default();
+        if new.since.is_some_and(|since| since >= before_now(new.until)) {
             fields.problem("since", "must be before until, and before now");
         }
-        if filter.unmatched && fields.get("automation_id").is_none() {
+        if unmatched && fields.get("automation_id").is_none() {
             fields.problem("automation_id", "is required with unmatched: these events started no automation");
         }
-        if filter.unmatched && filter.only_failed {
+        if unmatched && new.only_failed.unwrap_or_default() {
             fields.problem("only_failed", "cannot be combined with unmatched: these events started no run");
         }
-        fields.finish();
-        filter
-    });
-    problems.into_result(filter)
-}
-
-fn moment(fields: &mut Fields<'_>, name: &'static str) -> Option<Timestamp> {
-    let text = fields.text(name, LONGEST_SERVICE)?;
-    let moment = Timestamp::from_str(&text).ok();
-    if moment.is_none() {
-        fields.problem(name, "must be a time in ISO 8601, for example 2026-11-23T09:30:00Z");
-    }
-    moment
+    })?;
+    Ok(ReplayFilter {
+        service: new.service.map(|name| folded_name(&name)),
+        since: new.since,
+        until: before_now(new.until),
+        automation_id: new.automation_id,
+        unmatched: new.unmatched.unwrap_or_default(),
+        only_failed: new.only_failed.unwrap_or_default(),
+    })
 }
 
 #[cfg(test)]

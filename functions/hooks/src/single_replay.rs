@@ -8,12 +8,9 @@ use serde_json::Value;
 use shared::{
     Error, Result,
     automation::{ReplayCause, Requested, RunView},
+    declared::{self, Body},
     described::Described,
-    http::{
-        Accepted, Asked, Id, MaySend, Repeated,
-        declared::{self, Body},
-        operation,
-    },
+    http::{Accepted, Asked, Id, MaySend, Repeated, operation},
     idempotency::Key,
     models::{AutomationId, AutomationStatus, EventId, RunId},
 };

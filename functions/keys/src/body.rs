@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use shared::{
     Result,
     clients::{Outbound, llm::OPENROUTER, vapi::Account},
-    error::Problems,
+    declared::{Body, Given, Text, read},
+    described::{Described, Json, Schemas},
     fields::Fields,
 };
 
-/// In characters. Some issuers' keys are JWTs.
-const LONGEST_KEY: usize = 4_000;
+/// In characters.
 const LONGEST_URL: usize = 2_000;
 const LONGEST_MODEL: usize = 200;
 /// Characters of a scope or an audience.
@@ -31,95 +31,133 @@ const LONGEST_GRANT: usize = 1_000;
 /// The allowed fields depend on the service.
 pub(crate) struct AnyKey;
 
-shared::described!(AnyKey => {"anyOf": [
-    {"$ref": "#/components/schemas/VapiKey"}, {"$ref": "#/components/schemas/LlmKey"}, {"$ref": "#/components/schemas/LlmClient"}
-]});
+impl Described for AnyKey {
+    fn schema(schemas: &mut Schemas) -> Json {
+        let any = [VapiKey::schema(schemas), LlmKey::schema(schemas), LlmClient::schema(schemas)];
+        json!({"anyOf": any})
+    }
+}
+
+#[derive(Body)]
+struct VapiKey {
+    /// A private key.
+    api_key: Credential,
+    /// Bearer token that the custom credential at VAPI sends to us, if tools are called with a credential.
+    webhook_bearer: Option<Credential>,
+}
+
+#[derive(Body)]
+struct LlmKey {
+    api_key: Credential,
+    #[schema(default = OPENROUTER)]
+    base_url: Option<Address>,
+    model: Option<Text<LONGEST_MODEL>>,
+    verify_claims: Option<VerifiesClaims>,
+}
+
+#[derive(Body)]
+struct LlmClient {
+    client_id: Credential,
+    client_secret: Credential,
+    token_url: Address,
+    base_url: Address,
+    model: Option<Text<LONGEST_MODEL>>,
+    /// Scope of the requested tokens, if the service requires one.
+    scope: Option<Text<LONGEST_GRANT>>,
+    audience: Option<Text<LONGEST_GRANT>>,
+    verify_claims: Option<VerifiesClaims>,
+}
+
+shared::kinds_of_text! {
+    /// Text that can stand in a header. Some issuers' keys are JWTs.
+    Credential, 4_000, {"type": "string", "minLength": 1, "maxLength": 4_000, "pattern": "^[!-~]+$"},
+    "must be of ASCII letters, digits and signs, without blanks",
+    |text| text.bytes().all(|byte| byte.is_ascii_graphic()).then(|| text.to_owned());
+}
+
+/// An address that is yet to be [allowed](Address::allow).
+struct Address(String);
+
+#[derive(Clone, Copy)]
+struct VerifiesClaims(bool);
+
+shared::described! {
+    Address => {"type": "string", "format": "uri"},
+    VerifiesClaims => {"type": "boolean", "default": false, "description":
+        "At the end of each call a model of this account reads what the agent said, beside the call's receipt, and names the\n\
+         effects that the agent claimed. Those that no tool had are flagged on the call (`claim_check`). The words are not kept."},
+}
+
+impl Given for Address {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        fields.text(name, LONGEST_URL).map(Self)
+    }
+}
+
+impl Given for VerifiesClaims {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        bool::read(fields, name).map(Self)
+    }
+}
+
+impl Address {
+    /// Takes an address that may be called, without a final slash.
+    fn allow(given: &mut Option<Self>, name: &str, outbound: &Outbound, fields: &mut Fields<'_>) {
+        let Some(Self(text)) = given else { return };
+        match outbound.parse(text) {
+            Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+                fields.problem(name, "must have no query and no fragment");
+            }
+            Ok(url) => url.as_str().trim_end_matches('/').clone_into(text),
+            Err(problem) => fields.problem(name, problem),
+        }
+    }
+}
 
 pub(crate) fn vapi(body: &Value) -> Result<Account> {
-    let mut problems = Problems::default();
-    let account = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let api_key = required_credential(&mut fields, "api_key");
-        let webhook_bearer = credential(&mut fields, "webhook_bearer");
-        fields.finish();
-        Some(Account::new(SecretString::from(api_key?), webhook_bearer.map(SecretString::from)))
-    });
-    problems.into_result(account)
+    let VapiKey { api_key, webhook_bearer } = read(body, |_, _| ())?;
+    Ok(Account::new(SecretString::from(api_key.0), webhook_bearer.map(|bearer| SecretString::from(bearer.0))))
 }
 
 /// The content of the secret, and `verify_claims`.
 pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<(SecretString, bool)> {
-    let mut problems = Problems::default();
-    let content = Fields::of(body, "", &mut problems).map(|mut fields| {
-        const OF_CLIENT: [&str; 3] = ["client_id", "client_secret", "token_url"];
-        let oauth = OF_CLIENT.iter().any(|name| fields.get(name).is_some());
-        let mut content = if oauth {
+    const OF_CLIENT: [&str; 3] = ["client_id", "client_secret", "token_url"];
+    let is_client = OF_CLIENT.iter().any(|name| body.get(name).is_some_and(|value| !value.is_null()));
+    let (mut content, more, verifies_claims) = if is_client {
+        let client: LlmClient = read(body, |client: &mut LlmClientDraft, fields| {
             if fields.misplaced("api_key") {
                 fields.problem("api_key", "cannot be given beside client credentials");
             }
-            let client_id = required_credential(&mut fields, "client_id");
-            let client_secret = required_credential(&mut fields, "client_secret");
-            let token_url = fields.required("token_url").and_then(|_| address(&mut fields, "token_url", outbound));
-            let base_url = fields.required("base_url").and_then(|_| address(&mut fields, "base_url", outbound));
-            let mut content =
-                json!({"client_id": client_id, "client_secret": client_secret, "token_url": token_url, "base_url": base_url});
-            for name in ["scope", "audience"] {
-                if let (Some(text), Some(content)) = (fields.text(name, LONGEST_GRANT), content.as_object_mut()) {
-                    content.insert(name.into(), text.into());
-                }
-            }
-            content
-        } else {
+            Address::allow(&mut client.token_url, "token_url", outbound, fields);
+            Address::allow(&mut client.base_url, "base_url", outbound, fields);
+        })?;
+        let LlmClient { client_id, client_secret, token_url, base_url, model, scope, audience, verify_claims } = client;
+        let content = json!({
+            "client_id": client_id.0, "client_secret": client_secret.0, "token_url": token_url.0, "base_url": base_url.0,
+        });
+        let more = [
+            ("model", model.map(String::from)),
+            ("scope", scope.map(String::from)),
+            ("audience", audience.map(String::from)),
+        ];
+        (content, more.to_vec(), verify_claims)
+    } else {
+        let LlmKey { api_key, base_url, model, verify_claims } = read(body, |key: &mut LlmKeyDraft, fields| {
             for name in OF_CLIENT {
                 fields.misplaced(name);
             }
-            let api_key = required_credential(&mut fields, "api_key");
-            let base_url = address(&mut fields, "base_url", outbound).unwrap_or_else(|| OPENROUTER.to_owned());
-            json!({"api_key": api_key, "base_url": base_url})
-        };
-        let model = fields.text("model", LONGEST_MODEL);
-        let verifies_claims = fields.boolean("verify_claims", false);
-        fields.finish();
-        if let (Some(model), Some(content)) = (model, content.as_object_mut()) {
-            content.insert("model".into(), model.into());
-        }
-        (SecretString::from(content.to_string()), verifies_claims)
-    });
-    problems.into_result(content)
-}
-
-fn required_credential(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
-    let text = fields.required_text(name, LONGEST_KEY)?;
-    for_header(fields, name, text)
-}
-
-fn credential(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
-    let text = fields.text(name, LONGEST_KEY)?;
-    for_header(fields, name, text)
-}
-
-/// Text that can stand in a header.
-fn for_header(fields: &mut Fields<'_>, name: &str, text: String) -> Option<String> {
-    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Some(text);
-    }
-    fields.problem(name, "must be of ASCII letters, digits and signs, without blanks");
-    None
-}
-
-/// An address that may be called, without a final slash.
-fn address(fields: &mut Fields<'_>, name: &'static str, outbound: &Outbound) -> Option<String> {
-    let text = fields.text(name, LONGEST_URL)?;
-    match outbound.parse(&text) {
-        Ok(url) if url.query().is_some() || url.fragment().is_some() => {
-            fields.problem(name, "must have no query and no fragment");
-            None
-        }
-        Ok(url) => Some(url.as_str().trim_end_matches('/').to_owned()),
-        Err(problem) => {
-            fields.problem(name, problem);
-            None
+            Address::allow(&mut key.base_url, "base_url", outbound, fields);
+        })?;
+        let base_url = base_url.map_or_else(|| OPENROUTER.to_owned(), |url| url.0);
+        let content = json!({"api_key": api_key.0, "base_url": base_url});
+        (content, vec![("model", model.map(String::from))], verify_claims)
+    };
+    for (name, text) in more {
+        if let (Some(text), Some(content)) = (text, content.as_object_mut()) {
+            content.insert(name.into(), text.into());
         }
     }
+    Ok((SecretString::from(content.to_string()), verifies_claims.is_some_and(|VerifiesClaims(is)| is)))
 }
 
 #[cfg(test)]
@@ -159,7 +197,7 @@ mod tests {
         assert_eq!(wrong(vapi(&json!({"api_key": "k\r\nx: y", "webhook_bearer": "é"}))), ["api_key", "webhook_bearer"]);
         assert_eq!(wrong(llm(&json!({}), &guard())), ["api_key"]);
         let body = json!({"client_id": 1, "api_key": "k", "model": [], "color": "red"});
-        let all = ["api_key", "client_id", "client_secret", "token_url", "base_url", "model", "color"];
+        let all = ["client_id", "client_secret", "token_url", "base_url", "model", "api_key", "color"];
         assert_eq!(wrong(llm(&body, &guard())), all);
     }
 
@@ -183,6 +221,8 @@ mod tests {
         whole["audience"] = json!("https://llm.example.com");
         assert_eq!(stored(&whole), whole);
         assert_eq!(wrong(llm(&json!({"api_key": "k", "scope": "chat"}), &guard())), ["scope"], "a key has none");
+        let nowhere = json!({"client_id": "us", "client_secret": "s", "token_url": " ", "base_url": ""});
+        assert_eq!(wrong(llm(&nowhere, &guard())), ["token_url", "base_url"]);
     }
 
     #[test]

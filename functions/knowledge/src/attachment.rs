@@ -3,8 +3,9 @@
 use serde::Serialize;
 use shared::{
     Result,
+    declared::Body,
     described::Described,
-    http::{Asked, Id, Made, Sent, Shown, declared::Body, operation},
+    http::{Asked, Id, Made, Sent, Shown, operation},
     lifecycle::{Attached, QueryToolStatus, shown},
     models::{AgentId, KnowledgeBaseId, Tool, ToolAttachment, ToolId},
 };

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use shared::{
-    Result,
-    error::Problems,
+    declared::{Body, Given, Name, Text},
+    described::{Described, Json, Schemas, json},
     fields::{Fields, kind},
     models::{Field, FieldName, KnowledgeBase, OrganizationId},
 };
@@ -12,59 +12,75 @@ const LONGEST_NAME: usize = 100;
 const LONGEST_DESCRIPTION: usize = 1_000;
 const LONGEST_LABEL: usize = 60;
 
-/// `{name, description?, fields?: [{name, type: text | number | boolean, label?}]}`
-pub(crate) fn read(organization: OrganizationId, body: &Value) -> Result<KnowledgeBase> {
-    let mut problems = Problems::default();
-    let base = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let name = fields.required_name("name", LONGEST_NAME);
-        let description = fields.text("description", LONGEST_DESCRIPTION);
-        let declared = read_fields(&mut fields);
-        fields.finish();
-        Some(KnowledgeBase::new(organization, name?, description, declared))
-    });
-    problems.into_result(base)
+#[derive(Body)]
+pub(crate) struct NewKnowledgeBase {
+    #[schema(minLength = 1)]
+    name: Name<LONGEST_NAME>,
+    description: Option<Text<LONGEST_DESCRIPTION>>,
+    fields: Option<Declarations>,
 }
 
-fn read_fields(fields: &mut Fields<'_>) -> Vec<Field> {
-    let declared = match fields.get("fields") {
-        None => return Vec::new(),
-        Some(Value::Array(declared)) => declared,
-        Some(other) => {
-            fields.problem("fields", format!("must be a list, not {}", kind(other)));
-            return Vec::new();
-        }
-    };
-    if declared.len() > KnowledgeBase::MOST_FIELDS {
-        fields.problem("fields", format!("has more than {} fields", KnowledgeBase::MOST_FIELDS));
-        return Vec::new();
+impl NewKnowledgeBase {
+    pub(crate) fn of(self, organization: OrganizationId) -> KnowledgeBase {
+        let fields = self.fields.map(|Declarations(fields)| fields).unwrap_or_default();
+        KnowledgeBase::new(organization, self.name.into(), self.description.map(String::from), fields)
     }
-    let mut read: Vec<Field> = Vec::with_capacity(declared.len());
-    for (index, value) in declared.iter().enumerate() {
-        let path = format!("fields[{index}]");
-        let Some(mut field) = Fields::of(value, path.as_str(), fields.problems()) else { continue };
-        let name: Option<FieldName> = field.required_parse("name");
-        let kind = field.required_parse("type");
-        let label = field.name("label", LONGEST_LABEL);
-        if let Some(name) = name.as_ref().filter(|name| read.iter().any(|field| field.name == **name)) {
-            field.problem("name", format!("{name} is declared twice"));
-        }
-        field.finish();
-        if let (Some(name), Some(kind)) = (name, kind) {
-            read.push(Field { name, kind, label });
-        }
+}
+
+/// Fields, each name once.
+pub(crate) struct Declarations(Vec<Field>);
+
+impl Described for Declarations {
+    fn schema(schemas: &mut Schemas) -> Json {
+        json!({"type": "array", "maxItems": KnowledgeBase::MOST_FIELDS, "items": Field::schema(schemas)})
     }
-    read
+}
+
+impl Given for Declarations {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let declared = match fields.get(name)? {
+            Value::Array(declared) => declared,
+            other => {
+                fields.problem(name, format!("must be a list, not {}", kind(other)));
+                return None;
+            }
+        };
+        if declared.len() > KnowledgeBase::MOST_FIELDS {
+            fields.problem(name, format!("has more than {} fields", KnowledgeBase::MOST_FIELDS));
+            return None;
+        }
+        let mut read: Vec<Field> = Vec::with_capacity(declared.len());
+        for (index, value) in declared.iter().enumerate() {
+            let path = format!("{name}[{index}]");
+            let Some(mut field) = Fields::of(value, path.as_str(), fields.problems()) else { continue };
+            let name: Option<FieldName> = field.required_parse("name");
+            let kind = field.required_parse("type");
+            let label = field.name("label", LONGEST_LABEL);
+            if let Some(name) = name.as_ref().filter(|name| read.iter().any(|field| field.name == **name)) {
+                field.problem("name", format!("{name} is declared twice"));
+            }
+            field.finish();
+            if let (Some(name), Some(kind)) = (name, kind) {
+                read.push(Field { name, kind, label });
+            }
+        }
+        Some(Self(read))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-    use shared::Error;
+    use shared::{Error, Result, declared};
 
     use super::*;
 
+    fn read(body: &Value) -> Result<KnowledgeBase> {
+        let new: NewKnowledgeBase = declared::read(body, |_, _| ())?;
+        Ok(new.of(OrganizationId::generate()))
+    }
+
     fn wrong(body: &Value) -> Vec<String> {
-        match read(OrganizationId::generate(), body) {
+        match read(body) {
             Err(Error::Invalid(problems)) => problems.iter().map(|problem| problem.field.clone()).collect(),
             other => panic!("{other:?}"),
         }
@@ -98,7 +114,7 @@ mod tests {
 
     #[test]
     fn text_alone_needs_no_fields() {
-        let base = read(OrganizationId::generate(), &json!({"name": "Questions and answers"})).unwrap();
+        let base = read(&json!({"name": "Questions and answers"})).unwrap();
         assert!(base.fields.is_empty() && base.description.is_none());
     }
 }

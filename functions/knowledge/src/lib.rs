@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
-    described::{Described, Schemas, json, reference},
+    described::{Described, Schemas, json},
     error,
     http::{self, Access, Asked, Created, Found, Id, Ids, Operation, Paged, Part, Sent, Shown, operation},
     lifecycle::{Lifecycle, QueryToolStatus},
@@ -20,7 +20,10 @@ use shared::{
     store::{Agents, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Page, ToolAttachments, Tools},
 };
 
-use crate::rows::{Refused, Rows};
+use crate::{
+    base::NewKnowledgeBase,
+    rows::{Refused, Rows},
+};
 
 shared::routes!(
     Deps,
@@ -88,10 +91,6 @@ struct LoadReportView {
     refused: Vec<Refused>,
 }
 
-shared::described!(NewBase => {"$ref": "#/components/schemas/NewKnowledgeBase"});
-
-struct NewBase;
-
 #[derive(Serialize, Described)]
 #[schema(name = "DeletedKnowledge")]
 struct Gone<T> {
@@ -109,13 +108,18 @@ impl Part for SentRows {
         Ok(Self)
     }
 
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.sends(reference("KnowledgeRows"), true);
-        operation.also_sends(
-            "text/csv",
-            json!({"schema": reference("KnowledgeTable"),
-                "example": "id,City,price,garden,text\nH-101,Porto,450000,yes,\"House, by the river\"\n"}),
-        );
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let entries = json!({"type": "array", "maxItems": rows::MOST_ROWS,
+            "description": "Each an object of `id`, `text` and the declared fields, all optional, not all absent."});
+        let rows = json!({"type": "object", "additionalProperties": false, "required": ["entries"],
+            "properties": {"entries": entries}});
+        operation.sends(schemas.named("KnowledgeRows", |_| rows), true);
+        let table = json!({"type": "string", "description":
+            "UTF-8; commas, semicolons or tabs. The first row names the columns: `id`, `text`, and fields by name or\n\
+             label. A column that is no field is refused; an empty cell is no value."});
+        let table = schemas.named("KnowledgeTable", |_| table);
+        let example = "id,City,price,garden,text\nH-101,Porto,450000,yes,\"House, by the river\"\n";
+        operation.also_sends("text/csv", json!({"schema": table, "example": example}));
     }
 }
 
@@ -135,8 +139,12 @@ impl Part for SentRows {
 /// {"name": "Questions and answers"}
 /// ```
 #[operation(POST "/api/{slug}/knowledge-bases", Admin, resource(KnowledgeCreate))]
-async fn create_knowledge_base(deps: &Deps, asked: &Asked<'_>, body: Sent<NewBase>) -> Result<Created<KnowledgeBase>> {
-    let base = base::read(asked.organization(), &body.json()?)?;
+async fn create_knowledge_base(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    body: Sent<NewKnowledgeBase>,
+) -> Result<Created<KnowledgeBase>> {
+    let base = body.read()?.of(asked.organization());
     deps.bases.create(&base).await?;
     Ok(Created(base))
 }

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use shared::{
-    http::declared::{Body, Kept, Setting},
+    declared::{Body, Kept, Setting},
     models::{Contact, E164, Role, UserId},
 };
 
@@ -70,7 +70,7 @@ mod tests {
     use serde_json::{Value, json};
     use shared::{
         Error, Result,
-        http::declared::read,
+        declared::read,
         models::{OrganizationId, OrganizationMember},
     };
 

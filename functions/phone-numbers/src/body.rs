@@ -6,14 +6,13 @@
 //!  "twilio": {"account_sid": "AC…", "auth_token": "…", "api_key_sid": "SK…", "api_key_secret": "…"}}
 //! ```
 
-use std::{fmt::Display, str::FromStr};
-
 use secrecy::SecretString;
 use serde_json::Value;
 use shared::{
     Result,
     clients::twilio::Account,
-    error::Problems,
+    declared::{Body, BodyMember, Given, Kept, Text, Whole, read},
+    described::{Json, Schemas, json, nullable},
     fields::Fields,
     models::{AgentId, E164},
 };
@@ -25,23 +24,102 @@ const LONGEST_WAIT_MS: u32 = 4_000;
 const LONGEST_LABEL: usize = 100;
 const LONGEST_SECRET: usize = 200;
 
-/// Body of a POST.
-pub(crate) struct NewNumber {
+#[derive(Body)]
+pub(crate) struct NewPhoneNumber {
+    /// In E.164 form; blanks, dashes, dots and brackets are dropped.
     pub(crate) number: E164,
-    pub(crate) label: String,
+    pub(crate) label: Label,
+    /// The agent that the number rings.
     pub(crate) agent_id: Option<AgentId>,
+    /// Who is called when the agent cannot take a call; another number, in E.164 form.
     pub(crate) fallback_number: Option<E164>,
+    /// VAPI's id of the number. With it, calls are created at VAPI for the agent's assistant (provider bypass); without, Twilio's
+    /// request is forwarded, and VAPI's assistant for the number answers. VAPI is asked whether it is the
+    /// id of this number.
     pub(crate) vapi_phone_number_id: Option<Uuid>,
-    pub(crate) wait_ms: u32,
-    pub(crate) account: Account,
+    /// How long the start of a call waits, in milliseconds, for tools that only read. Results by then are variables of
+    /// the call, under the names of their tools. More than 0 needs `vapi_phone_number_id`.
+    #[schema(default = 0)]
+    pub(crate) wait_ms: Option<Whole<0, LONGEST_WAIT_MS>>,
+    pub(crate) twilio: TwilioAccount,
 }
 
-shared::described! {
-    NewNumber => {"$ref": "#/components/schemas/NewPhoneNumber"},
-    Change => {"$ref": "#/components/schemas/PhoneNumberChange"},
+#[derive(Body)]
+#[schema(minProperties = 1)]
+pub(crate) struct PhoneNumberChange {
+    pub(crate) label: Kept<Label>,
+    pub(crate) agent_id: Setting<AgentId>,
+    pub(crate) fallback_number: Setting<E164>,
+    pub(crate) vapi_phone_number_id: Setting<Uuid>,
+    pub(crate) wait_ms: Setting<Whole<0, LONGEST_WAIT_MS>>,
+    pub(crate) twilio: Kept<TwilioAccount>,
 }
 
-/// A change of an optional value.
+pub(crate) struct Label(pub(crate) String);
+
+shared::described!(Label => {"type": "string", "minLength": 1, "maxLength": LONGEST_LABEL});
+
+impl Given for Label {
+    const NOT_CLEARED: &'static str = "cannot be cleared";
+
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        fields.get(name)?;
+        fields.required_name(name, LONGEST_LABEL).map(Self)
+    }
+}
+
+/// Messages are sent under the API key if there is one. The auth token is always needed: Twilio signs its requests to us
+/// with it.
+#[derive(Body)]
+#[schema(dependentRequired = json!({"api_key_sid": ["api_key_secret"], "api_key_secret": ["api_key_sid"]}))]
+pub(crate) struct TwilioAccount {
+    account_sid: AccountSid,
+    #[schema(minLength = 1, writeOnly = true)]
+    auth_token: Text<LONGEST_SECRET>,
+    api_key_sid: Option<KeySid>,
+    #[schema(minLength = 1, writeOnly = true)]
+    api_key_secret: Option<Text<LONGEST_SECRET>>,
+}
+
+shared::kinds_of_text! {
+    AccountSid, 200, {"type": "string", "pattern": "^AC[0-9a-fA-F]{32}$"}, "must be AC and 32 hexadecimal digits",
+    |sid| sid_of(sid, "AC");
+
+    KeySid, 200, {"type": "string", "pattern": "^SK[0-9a-fA-F]{32}$"}, "must be SK and 32 hexadecimal digits",
+    |sid| sid_of(sid, "SK");
+}
+
+/// A Twilio sid: two letters for its kind, then 32 hexadecimal digits.
+fn sid_of(sid: &str, kind: &str) -> Option<String> {
+    let digits = sid.strip_prefix(kind)?;
+    (digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| sid.to_owned())
+}
+
+impl Given for TwilioAccount {
+    const NOT_CLEARED: &'static str = "cannot be cleared; remove the phone number instead";
+
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let (value, path) = (fields.get(name)?, fields.path(name));
+        let mut fields = Fields::of(value, path, fields.problems())?;
+        let draft = <Self as Body>::draft(&mut fields);
+        match (fields.get("api_key_sid").is_some(), fields.get("api_key_secret").is_some()) {
+            (true, false) => fields.problem("api_key_secret", "is required beside api_key_sid"),
+            (false, true) => fields.problem("api_key_sid", "is required beside api_key_secret"),
+            _ => {}
+        }
+        fields.finish();
+        <Self as Body>::whole(draft)
+    }
+}
+
+impl From<TwilioAccount> for Account {
+    fn from(TwilioAccount { account_sid, auth_token, api_key_sid, api_key_secret }: TwilioAccount) -> Self {
+        let key = api_key_sid.zip(api_key_secret).map(|(sid, secret)| (sid.0, SecretString::from(secret.0)));
+        Self::new(account_sid.0, SecretString::from(auth_token.0), key)
+    }
+}
+
+/// A change of an optional value. Empty text keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Setting<T> {
     /// Absent from the body.
@@ -79,53 +157,23 @@ impl<T> Setting<T> {
             Self::Kept | Self::Cleared => None,
         }
     }
+}
 
-    fn read(fields: &mut Fields<'_>, name: &'static str) -> Self
-    where
-        T: FromStr<Err: Display>,
-    {
-        if fields.cleared(name) { Self::Cleared } else { fields.parse(name).map_or(Self::Kept, Self::Set) }
+impl<T: Given> BodyMember for Setting<T> {
+    type Draft = Self;
+    const REQUIRED: bool = false;
+
+    fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self {
+        if fields.cleared(name) { Self::Cleared } else { T::read(fields, name).map_or(Self::Kept, Self::Set) }
     }
-}
 
-/// Body of a PATCH.
-pub(crate) struct Change {
-    pub(crate) label: Option<String>,
-    pub(crate) agent_id: Setting<AgentId>,
-    pub(crate) fallback_number: Setting<E164>,
-    pub(crate) vapi_phone_number_id: Setting<Uuid>,
-    pub(crate) wait_ms: Option<u32>,
-    pub(crate) account: Option<Account>,
-}
+    fn whole(draft: Self) -> Option<Self> {
+        Some(draft)
+    }
 
-pub(crate) fn new_number(body: &Value) -> Result<NewNumber> {
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let number: Option<E164> = fields.required_parse("number");
-        let label = fields.required_name("label", LONGEST_LABEL);
-        let agent_id = fields.parse("agent_id");
-        let fallback_number: Option<E164> = fields.parse("fallback_number");
-        if number.is_some() && number == fallback_number {
-            fields.problem("fallback_number", SAME_NUMBER);
-        }
-        let vapi_phone_number_id = fields.parse("vapi_phone_number_id");
-        let wait_ms = fields.whole("wait_ms", 0..=LONGEST_WAIT_MS).unwrap_or_default();
-        if wait_ms > 0 && vapi_phone_number_id.is_none() {
-            fields.problem("wait_ms", NO_VARIABLES);
-        }
-        let account = fields.required("twilio").and_then(|value| account(value, &mut fields));
-        fields.finish();
-        Some(NewNumber {
-            number: number?,
-            label: label?,
-            agent_id,
-            fallback_number,
-            vapi_phone_number_id,
-            wait_ms,
-            account: account?,
-        })
-    });
-    problems.into_result(read)
+    fn schema(schemas: &mut Schemas) -> Json {
+        nullable(T::schema(schemas))
+    }
 }
 
 /// The problem of a fallback number that equals the number.
@@ -135,73 +183,33 @@ pub(crate) const SAME_NUMBER: &str = "must be another number: a call that cannot
 pub(crate) const NO_VARIABLES: &str =
     "needs vapi_phone_number_id: only a call that we create at VAPI has variables; give the id, or leave wait_ms at 0";
 
-pub(crate) fn change(body: &Value) -> Result<Change> {
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).map(|mut fields| {
+pub(crate) fn new_number(body: &Value) -> Result<NewPhoneNumber> {
+    read(body, |new: &mut NewPhoneNumberDraft, fields| {
+        if new.number.is_some() && new.number == new.fallback_number {
+            fields.problem("fallback_number", SAME_NUMBER);
+        }
+        if new.wait_ms.is_some_and(|Whole(wait)| wait > 0) && new.vapi_phone_number_id.is_none() {
+            fields.problem("wait_ms", NO_VARIABLES);
+        }
+    })
+}
+
+pub(crate) fn change(body: &Value) -> Result<PhoneNumberChange> {
+    read(body, |_, fields| {
         if fields.misplaced("number") {
             fields.problem("number", "cannot be changed; register the other number");
         }
-        let label = if fields.cleared("label") {
-            fields.problem("label", "cannot be cleared");
-            None
-        } else {
-            let given = fields.get("label").is_some();
-            if given { fields.required_name("label", LONGEST_LABEL) } else { None }
-        };
-        let agent_id = Setting::read(&mut fields, "agent_id");
-        let fallback_number = Setting::read(&mut fields, "fallback_number");
-        let vapi_phone_number_id = Setting::read(&mut fields, "vapi_phone_number_id");
-        let wait_ms = if fields.cleared("wait_ms") { Some(0) } else { fields.whole("wait_ms", 0..=LONGEST_WAIT_MS) };
-        let account = if fields.cleared("twilio") {
-            fields.problem("twilio", "cannot be cleared; remove the phone number instead");
-            None
-        } else {
-            fields.get("twilio").and_then(|value| account(value, &mut fields))
-        };
         if body.as_object().is_some_and(serde_json::Map::is_empty) {
             fields.problem(
                 "body",
                 "changes nothing; send label, agent_id, fallback_number, vapi_phone_number_id, wait_ms or twilio",
             );
         }
-        fields.finish();
-        Change { label, agent_id, fallback_number, vapi_phone_number_id, wait_ms, account }
-    });
-    problems.into_result(read)
-}
-
-fn account(value: &Value, fields: &mut Fields<'_>) -> Option<Account> {
-    let path = fields.path("twilio");
-    let mut twilio = Fields::of(value, path, fields.problems())?;
-    let account_sid = twilio.required_text("account_sid", LONGEST_SECRET);
-    let account_sid = account_sid.and_then(|sid| checked(&mut twilio, "account_sid", sid, "AC"));
-    let auth_token = twilio.required_text("auth_token", LONGEST_SECRET);
-    let key_sid = twilio.text("api_key_sid", LONGEST_SECRET);
-    let key_sid = key_sid.and_then(|sid| checked(&mut twilio, "api_key_sid", sid, "SK"));
-    let key_secret = twilio.text("api_key_secret", LONGEST_SECRET);
-    let given = |fields: &mut Fields<'_>, name| fields.get(name).is_some();
-    match (given(&mut twilio, "api_key_sid"), given(&mut twilio, "api_key_secret")) {
-        (true, false) => twilio.problem("api_key_secret", "is required beside api_key_sid"),
-        (false, true) => twilio.problem("api_key_sid", "is required beside api_key_secret"),
-        _ => {}
-    }
-    twilio.finish();
-    Some(Account::new(account_sid?, SecretString::from(auth_token?), key_sid.zip(key_secret.map(SecretString::from))))
-}
-
-/// A Twilio sid: two letters for its kind, then 32 hexadecimal digits.
-fn checked(fields: &mut Fields<'_>, name: &str, sid: String, kind: &str) -> Option<String> {
-    let digits = sid.strip_prefix(kind);
-    if digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
-        return Some(sid);
-    }
-    fields.problem(name, format!("must be {kind} and 32 hexadecimal digits"));
-    None
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use shared::Error;
 
     use super::*;
@@ -272,24 +280,24 @@ mod tests {
             new_number(&body)
         };
         let id = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f";
-        assert_eq!(with(json!({})).unwrap().wait_ms, 0);
-        assert_eq!(with(json!({"wait_ms": 4_000, "vapi_phone_number_id": id})).unwrap().wait_ms, 4_000);
+        assert_eq!(with(json!({})).unwrap().wait_ms, None);
+        assert_eq!(with(json!({"wait_ms": 4_000, "vapi_phone_number_id": id})).unwrap().wait_ms, Some(Whole(4_000)));
         for bad in [json!(4_001), json!(-1), json!("1"), json!(1.5)] {
             assert_eq!(wrong(with(json!({"wait_ms": bad, "vapi_phone_number_id": id}))), ["wait_ms"], "{bad}");
         }
         assert_eq!(wrong(with(json!({"wait_ms": 1}))), ["wait_ms"]);
-        assert_eq!(change(&json!({"wait_ms": 0})).unwrap().wait_ms, Some(0));
+        assert_eq!(change(&json!({"wait_ms": 0})).unwrap().wait_ms, Setting::Set(Whole(0)));
     }
 
     #[test]
     fn a_change_keeps_absent_fields_and_clears_null_ones() {
         let changed = change(&json!({"agent_id": null, "fallback_number": "+15550100002"})).unwrap();
-        assert!(changed.label.is_none() && changed.account.is_none());
+        assert!(changed.label.0.is_none() && changed.twilio.0.is_none());
         assert_eq!(changed.agent_id, Setting::Cleared);
         assert_eq!(changed.fallback_number, Setting::Set("+15550100002".parse().unwrap()));
         assert_eq!(change(&json!({"label": "x"})).unwrap().agent_id, Setting::Kept);
         let body = json!({"label": null, "twilio": null, "number": "+15550100003", "agent_id": 5});
-        assert_eq!(wrong(change(&body)), ["number", "label", "agent_id", "twilio"]);
+        assert_eq!(wrong(change(&body)), ["label", "agent_id", "twilio", "number"]);
         assert_eq!(wrong(change(&json!({}))), ["body"]);
         assert_eq!(wrong(change(&json!({"label": " "}))), ["label"]);
         assert_eq!(wrong(change(&json!("x"))), ["body"]);

@@ -5,8 +5,9 @@ use std::str::FromStr;
 use serde::Serialize;
 use shared::{
     Result,
+    declared::Body,
     described::{Described, Json, Schemas},
-    http::{Asked, Asks, Deleted, Id, Made, Number, Paged, Sent, Wanted, declared::Body, operation},
+    http::{Asked, Asks, Deleted, Id, Made, Number, Paged, Sent, Wanted, operation},
     models::{DoNotCall, DoNotCallId, DoNotCallSource, E164, NotE164, Timestamp},
     store::Page,
 };

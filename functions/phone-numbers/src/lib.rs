@@ -17,6 +17,7 @@ use shared::{
         Twilio, Vapi,
         twilio::{Account, NumberStatus},
     },
+    declared::Whole,
     described::Described,
     error::Problems,
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
@@ -30,7 +31,7 @@ use shared::{
 
 use uuid::Uuid;
 
-use crate::body::{Change, NO_VARIABLES, NewNumber, SAME_NUMBER};
+use crate::body::{NO_VARIABLES, NewPhoneNumber, PhoneNumberChange, SAME_NUMBER};
 
 shared::routes!(
     Deps,
@@ -136,7 +137,7 @@ impl From<PhoneNumber> for PhoneNumberView {
 async fn register_phone_number(
     deps: &Deps,
     asked: &Asked<'_>,
-    body: Sent<NewNumber>,
+    body: Sent<NewPhoneNumber>,
 ) -> Result<Created<PhoneNumberView>> {
     let new = body::new_number(&body.json()?)?;
     let row = register(deps, asked.organization(), new, asked.deadline).await?;
@@ -183,7 +184,7 @@ async fn update_phone_number(
     deps: &Deps,
     asked: &Asked<'_>,
     id: Id<PhoneNumberId>,
-    body: Sent<Change>,
+    body: Sent<PhoneNumberChange>,
 ) -> Result<Shown<PhoneNumberView>> {
     let change = body::change(&body.json()?)?;
     Ok(Shown(update(deps, asked.organization(), id.0, change, asked.deadline).await?.into()))
@@ -204,10 +205,11 @@ async fn delete_phone_number(deps: &Deps, asked: &Asked<'_>, id: Id<PhoneNumberI
 async fn register(
     deps: &Deps,
     organization: OrganizationId,
-    new: NewNumber,
+    new: NewPhoneNumber,
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
-    let NewNumber { number, label, agent_id, fallback_number, vapi_phone_number_id, wait_ms, account } = new;
+    let NewPhoneNumber { number, label, agent_id, fallback_number, vapi_phone_number_id, wait_ms, twilio } = new;
+    let account = Account::from(twilio);
     let (checked, present) = join!(
         check(
             deps,
@@ -229,11 +231,11 @@ async fn register(
         id,
         organization_id: organization,
         number,
-        label,
+        label: label.0,
         agent_id,
         fallback_number,
         vapi_phone_number_id: vapi_phone_number_id.map(|id| id.to_string()),
-        wait_ms,
+        wait_ms: wait_ms.map_or(0, |wait| wait.0),
         credentials_secret: secret_name(deps, id),
         created_at: now,
         updated_at: now,
@@ -248,31 +250,32 @@ async fn update(
     deps: &Deps,
     organization: OrganizationId,
     id: PhoneNumberId,
-    change: Change,
+    change: PhoneNumberChange,
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
     let before = deps.phone_numbers.get(organization, id).await?;
     if change.fallback_number.given() == Some(&before.number) {
         return Err(Error::invalid("fallback_number", SAME_NUMBER));
     }
+    let account = change.twilio.0.map(Account::from);
     let named = Named {
         agent: change.agent_id.given().copied(),
-        account: change.account.as_ref(),
+        account: account.as_ref(),
         at_vapi: change.vapi_phone_number_id.given().copied(),
     };
     check(deps, organization, named, &before.number, deadline).await?;
     let mut after = PhoneNumber {
-        label: change.label.unwrap_or_else(|| before.label.clone()),
+        label: change.label.0.map_or_else(|| before.label.clone(), |label| label.0),
         agent_id: change.agent_id.after(before.agent_id),
         fallback_number: change.fallback_number.after(before.fallback_number.clone()),
         vapi_phone_number_id: change.vapi_phone_number_id.text().after(before.vapi_phone_number_id.clone()),
-        wait_ms: change.wait_ms.unwrap_or(before.wait_ms),
+        wait_ms: change.wait_ms.after(Some(Whole(before.wait_ms))).map_or(0, |wait| wait.0),
         ..before.clone()
     };
     if after.wait_ms > 0 && after.vapi_phone_number_id.is_none() {
         return Err(Error::invalid("wait_ms", NO_VARIABLES));
     }
-    let Some(account) = change.account else {
+    let Some(account) = account else {
         deps.phone_numbers.update(organization, &before, &mut after, None, None).await.map_err(no_agent)?;
         return Ok(after);
     };

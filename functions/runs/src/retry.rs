@@ -1,12 +1,11 @@
 //! Retries of failed runs.
 
 use serde::Serialize;
-use serde_json::Value;
 use shared::{
     Result,
     automation::{Retry, RetryAction, RetryRequest, RunView},
+    declared::{Body, Given},
     described::Described,
-    error::Problems,
     fields::Fields,
     http::{Asked, Begun, Id, MaySend, operation},
     models::RunId,
@@ -19,8 +18,58 @@ const MOST_CONFIRMED: usize = 1_000;
 /// Bytes of their ids, which the run's plan keeps.
 const LONGEST_CONFIRMED: usize = 64 * 1024;
 
-/// `{"version"?, "dry_run"?, "confirm_unknown"?}`
-pub(crate) struct RunRetry;
+#[derive(Body)]
+pub(crate) struct RunRetry {
+    /// The version of the run before, or the active one. Another than the active one needs an administrator.
+    #[schema(default = "same")]
+    version: Option<RetriedVersion>,
+    /// Only the plan; nothing begins.
+    #[schema(default = true)]
+    dry_run: Option<bool>,
+    /// The ids of actions that may have acted before and are to act again.
+    confirm_unknown: Option<ActionIds>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RetriedVersion {
+    Same,
+    Active,
+}
+
+pub(crate) struct ActionIds(Vec<String>);
+
+shared::described! {
+    RetriedVersion => {"type": "string", "enum": ["same", "active"]},
+    ActionIds => {"type": "array", "maxItems": MOST_CONFIRMED, "items": {"type": "string"}},
+}
+
+impl Given for RetriedVersion {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        match fields.text(name, 10)?.as_str() {
+            "same" => Some(Self::Same),
+            "active" => Some(Self::Active),
+            _ => {
+                fields.problem(name, "must be same or active");
+                None
+            }
+        }
+    }
+}
+
+impl Given for ActionIds {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let given = fields.get(name)?.as_array().filter(|ids| ids.len() <= MOST_CONFIRMED);
+        let ids: Option<Vec<String>> =
+            given.and_then(|ids| ids.iter().map(|id| id.as_str().map(str::to_owned)).collect());
+        let ids = ids.filter(|ids| ids.iter().map(String::len).sum::<usize>() <= LONGEST_CONFIRMED);
+        if ids.is_none() {
+            let kilobytes = LONGEST_CONFIRMED / 1024;
+            let why = format!("must be a list of at most {MOST_CONFIRMED} ids of actions, of {kilobytes} KB together");
+            fields.problem(name, why);
+        }
+        ids.map(Self)
+    }
+}
 
 /// The plan of a retry, and the run that began.
 #[derive(Serialize, Described)]
@@ -33,8 +82,6 @@ pub(crate) struct RetryView {
     /// Null in a dry run.
     run: Option<RunView>,
 }
-
-shared::described!(RunRetry => {"$ref": "#/components/schemas/RunRetry"});
 
 /// Go on where a run failed
 ///
@@ -64,43 +111,14 @@ pub(crate) async fn retry_run(
 ) -> Result<Begun<RetryView>> {
     // The owner is checked before the request.
     deps.runs.get(asked.organization(), id.0).await?;
-    let request = read(&body.json()?)?;
+    let RunRetry { version, dry_run, confirm_unknown } = body.read()?;
+    let request = RetryRequest {
+        active: version == Some(RetriedVersion::Active),
+        dry_run: dry_run.unwrap_or(true),
+        confirmed: confirm_unknown.map(|ActionIds(ids)| ids).unwrap_or_default(),
+    };
     let Retry { version, actions, run } = deps.starter.retry(&deps.automations, &asked.member, id.0, &request).await?;
     let (run, begun) = run.map_or((None, false), |(run, begun)| (Some(RunView::from(run)), begun));
     let view = RetryView { dry_run: request.dry_run, version, actions, run };
     Ok(if begun { Begun::Now(view) } else { Begun::Before(view) })
-}
-
-fn read(body: &Value) -> Result<RetryRequest> {
-    let mut problems = Problems::default();
-    let request = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let active = match fields.text("version", 10).as_deref() {
-            None | Some("same") => false,
-            Some("active") => true,
-            Some(_) => {
-                fields.problem("version", "must be same or active");
-                false
-            }
-        };
-        let dry_run = fields.boolean("dry_run", true);
-        let confirmed = match fields.get("confirm_unknown") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(ids) => confirmed(ids).unwrap_or_else(|| {
-                let kilobytes = LONGEST_CONFIRMED / 1024;
-                let why =
-                    format!("must be a list of at most {MOST_CONFIRMED} ids of actions, of {kilobytes} KB together");
-                fields.problem("confirm_unknown", why);
-                Vec::new()
-            }),
-        };
-        fields.finish();
-        RetryRequest { active, dry_run, confirmed }
-    });
-    problems.into_result(request)
-}
-
-fn confirmed(ids: &Value) -> Option<Vec<String>> {
-    let ids = ids.as_array().filter(|ids| ids.len() <= MOST_CONFIRMED)?;
-    let ids: Vec<String> = ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<_>>()?;
-    (ids.iter().map(String::len).sum::<usize>() <= LONGEST_CONFIRMED).then_some(ids)
 }

@@ -6,7 +6,7 @@
 use futures_util::join;
 use shared::{
     Error, Result,
-    automation::{RunRequest, RunView, named_tools},
+    automation::{NewRun, RunRequest, RunView, named_tools},
     error::Problems,
     http::{Asked, Begun, Repeated, Sent, operation},
     idempotency::Key,
@@ -21,11 +21,6 @@ struct Keyed {
     /// Hash of the body.
     hash: String,
 }
-
-/// A prompt, its tools and the schema of its result.
-pub(crate) struct NewRun;
-
-shared::described!(NewRun => {"$ref": "#/components/schemas/NewRun"});
 
 /// Start a run
 ///

@@ -48,8 +48,8 @@ pub(crate) async fn connect(
         newest.splice(0..0, unanswered(&thread).into_iter().rev());
         run.snapshot(&snapshot(&thread, newest, before.is_some()));
         let running = running_view(&thread);
-        if let Some(turn) = thread.running_turn().filter(|_| !running.is_null()) {
-            run.custom("running", running);
+        if let (Some(turn), Some(running)) = (thread.running_turn(), running) {
+            run.custom("running", json!(running));
             let organization = member.organization_id;
             let work = async move {
                 match deps.turns.follow(organization, id, &turn, &mut run, deadline).await? {

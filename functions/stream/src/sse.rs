@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::{
     Error,
-    chat::{TurnAnswer, waiting_view},
+    chat::{PendingAction, TurnAnswer},
     http::Frames,
     models::Timestamp,
     planner::{Observer, TurnEvent},
@@ -35,7 +35,7 @@ enum Written<'a> {
         widget: &'a Value,
     },
     Consent {
-        pending_action: &'a Value,
+        pending_action: PendingAction,
     },
     Message {
         content: &'a str,
@@ -115,7 +115,7 @@ impl Observer for Stream {
             }
             TurnEvent::Consent(pending) => {
                 self.consent_told = true;
-                self.frames.data(&Written::Consent { pending_action: &waiting_view(pending) });
+                self.frames.data(&Written::Consent { pending_action: pending.into() });
             }
             TurnEvent::Message(content) => self.message(content),
         }

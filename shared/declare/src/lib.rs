@@ -1,6 +1,6 @@
 //! Macros that declare routes, bodies and answers: `#[operation]`, `#[derive(Body)]` and `#[derive(Described)]`.
 //!
-//! Their expansions use `shared/src/entry/http/operation.rs`, `http/declared.rs` and `described.rs`.
+//! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs` and `described.rs`.
 
 mod operation;
 mod structure;

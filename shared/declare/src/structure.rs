@@ -167,22 +167,22 @@ pub(crate) fn body(item: &DeriveInput) -> Result<TokenStream> {
     let types: Vec<&Type> = members.iter().map(|member| member.of).collect();
     let described = members.iter().map(|member| {
         let (name, of) = (&member.name, member.of);
-        let schema = member.schema(&quote!(<#of as ::shared::http::declared::BodyMember>::schema(schemas)));
-        quote! { members.push(#name, <#of as ::shared::http::declared::BodyMember>::REQUIRED, #schema); }
+        let schema = member.schema(&quote!(<#of as ::shared::declared::BodyMember>::schema(schemas)));
+        quote! { members.push(#name, <#of as ::shared::declared::BodyMember>::REQUIRED, #schema); }
     });
     Ok(quote! {
         #[allow(dead_code, reason = "a check looks at some of the fields")]
-        #vis struct #draft { #(#vis #idents: <#types as ::shared::http::declared::BodyMember>::Draft),* }
+        #vis struct #draft { #(#vis #idents: <#types as ::shared::declared::BodyMember>::Draft),* }
 
-        impl ::shared::http::declared::Body for #name {
+        impl ::shared::declared::Body for #name {
             type Draft = #draft;
 
             fn draft(fields: &mut ::shared::fields::Fields<'_>) -> #draft {
-                #draft { #(#idents: <#types as ::shared::http::declared::BodyMember>::draft(fields, #names)),* }
+                #draft { #(#idents: <#types as ::shared::declared::BodyMember>::draft(fields, #names)),* }
             }
 
             fn whole(draft: #draft) -> Option<Self> {
-                Some(Self { #(#idents: <#types as ::shared::http::declared::BodyMember>::whole(draft.#idents)?),* })
+                Some(Self { #(#idents: <#types as ::shared::declared::BodyMember>::whole(draft.#idents)?),* })
             }
         }
 

@@ -2,7 +2,8 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::{
     ChatInput, TurnAnswer, Turns,
@@ -12,6 +13,7 @@ use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
     cut::fit,
+    described::Described,
     models::{ChatRole, OrganizationId, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall},
     planner::{AgentState, Observer, Receipt, TurnEvent},
 };
@@ -119,22 +121,43 @@ pub(super) fn kept(results: &[ToolResult]) -> Option<String> {
     })
 }
 
-pub fn running_view(thread: &Thread) -> Value {
-    let Some(running) = thread.running_turn().filter(|running| thread.is_held() && running.failed.is_none()) else {
-        return Value::Null;
+/// The turn that is being answered.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "RunningTurn")]
+pub struct RunningTurnView {
+    /// As the client calls the message.
+    message_id: Option<String>,
+    message: String,
+    since: Timestamp,
+    /// The calls recorded so far.
+    calls: Vec<RecordedCall>,
+}
+
+#[derive(Debug, Serialize, Described)]
+struct RecordedCall {
+    id: String,
+    tool: String,
+    label: String,
+    arguments: Map<String, Value>,
+    state: TurnCall,
+}
+
+/// `None` if nobody answers.
+pub fn running_view(thread: &Thread) -> Option<RunningTurnView> {
+    let running = thread.running_turn().filter(|running| thread.is_held() && running.failed.is_none())?;
+    let recorded = |call: ToolResult| RecordedCall {
+        label: if call.label.is_empty() { call.tool.clone() } else { call.label },
+        id: call.id,
+        tool: call.tool,
+        arguments: call.arguments,
+        state: call.outcome,
     };
-    let calls: Vec<Value> = running
-        .calls
-        .iter()
-        .map(|call| {
-            let label = if call.label.is_empty() { &call.tool } else { &call.label };
-            json!({
-                "id": call.id, "tool": call.tool, "label": label, "arguments": call.arguments,
-                "state": call.outcome.as_str(),
-            })
-        })
-        .collect();
-    json!({"message_id": running.message_id, "message": running.message, "since": running.since, "calls": calls})
+    Some(RunningTurnView {
+        message_id: running.message_id,
+        message: running.message,
+        since: running.since,
+        calls: running.calls.into_iter().map(recorded).collect(),
+    })
 }
 
 #[derive(Debug, Default)]

@@ -7,7 +7,8 @@
 
 use std::{ops::ControlFlow, time::Duration};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::{
     ChatInput,
@@ -20,16 +21,17 @@ use crate::{
     accounts::{Accounts, LlmInUse, LlmModel},
     catalogue::Catalogue,
     clients::{Llm, llm::Account},
+    described::Described,
     discovery::Discovery,
     error,
     execution::Executor,
     models::{
-        ChatRole, ExecutionOrigin, FailedTurn, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId,
-        ThreadMessage, ThreadSummary, Timestamp,
+        ChatRole, ExecutionOrigin, FailedTurn, Member, PendingCall, RunningTurn, ShownValue, Spent, Thread, ThreadId,
+        ThreadMessage, ThreadSummary, Timestamp, ToolResult, TurnCall,
     },
     planner::{
         AgentState, ChatMessage, Observer, Planner, Receipt, Stop, StopSignal, TurnEnd, TurnEvent, TurnLimits,
-        UserContext, is_long, shown, summarize,
+        TurnStep, UserContext, is_long, shown, summarize,
     },
     store::{Budgets, Lease, SavedTurn, StopRequest, Threads, over},
     tool::{CallContext, Conversation, Subject, Toolbox},
@@ -70,10 +72,75 @@ pub struct TurnAnswer {
     pub timestamp: Timestamp,
     /// A [`crate::planner::Widget`] as JSON.
     pub widget: Option<Value>,
-    /// `{"conversation_id", "iteration_count", "current_step", "tools": [{"tool", "outcome"}], "receipt",
-    /// "summarized", "incomplete", "pending_action"?, "repeated"?}`
+    /// [`TurnMetadata`] as JSON, as it is stored.
     pub metadata: Value,
     pub waits: Option<PendingCall>,
+}
+
+#[derive(Debug, Serialize, Described)]
+pub struct TurnMetadata {
+    /// The thread.
+    conversation_id: String,
+    /// How often tools were chosen.
+    iteration_count: u32,
+    /// `validate` for an answer, `consent` where one is waited for.
+    current_step: TurnStep,
+    /// Results of the calls.
+    tools: Vec<CalledTool>,
+    receipt: Receipt,
+    /// The thread's older messages have just been summarized.
+    summarized: bool,
+    /// The turn was interrupted after an effect, which the message names; or the model's answer was cut at its longest.
+    incomplete: bool,
+    /// The same text came a moment ago, and this is its answer. Nothing was done again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(r#const = true)]
+    repeated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending_action: Option<PendingAction>,
+}
+
+/// What became of a call.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "ToolOutcome")]
+pub struct CalledTool {
+    tool: String,
+    #[schema(r#enum = ["succeeded", "failed", "unconfirmed", "not_called", "refused", "unknown"])]
+    outcome: TurnCall,
+}
+
+impl From<&ToolResult> for CalledTool {
+    fn from(result: &ToolResult) -> Self {
+        Self { tool: result.tool.clone(), outcome: result.outcome }
+    }
+}
+
+/// A call that waits for the person's consent.
+#[derive(Debug, Serialize, Described)]
+pub struct PendingAction {
+    id: String,
+    tool: String,
+    /// The name for people.
+    label: String,
+    arguments: Map<String, Value>,
+    /// The complete content that will be sent, as text.
+    shows: Vec<ShownValue>,
+    reason: String,
+    expires_at: Timestamp,
+}
+
+impl From<&PendingCall> for PendingAction {
+    fn from(pending: &PendingCall) -> Self {
+        Self {
+            id: pending.id.clone(),
+            tool: pending.tool.name.clone(),
+            label: pending.label().to_owned(),
+            arguments: pending.arguments.clone(),
+            shows: shown(pending),
+            reason: pending.reason.clone(),
+            expires_at: pending.expires_at,
+        }
+    }
 }
 
 /// An accepted turn. Its thread is held until the answer, or until the lease ends.
@@ -408,38 +475,24 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &ChatInput)
 }
 
 fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox, ended: &TurnEnd) -> TurnAnswer {
-    let tools: Vec<Value> = state
-        .tool_results
-        .iter()
-        .map(|result| json!({"tool": result.tool, "outcome": result.outcome.as_str()}))
-        .collect();
-    let mut metadata = json!({
-        "conversation_id": asked.thread,
-        "iteration_count": state.iteration,
-        "current_step": state.current_step.as_str(),
-        "tools": tools,
-        "receipt": Receipt::of(state, toolbox),
-        "summarized": held.summarized,
-        "incomplete": state.cut || matches!(ended, TurnEnd::BrokenOff(_)),
-    });
-    if let (Value::Object(metadata), Some(pending)) = (&mut metadata, &state.pending) {
-        metadata.insert("pending_action".into(), waiting_view(pending));
-    }
+    let metadata = TurnMetadata {
+        conversation_id: asked.thread.clone(),
+        iteration_count: state.iteration,
+        current_step: state.current_step,
+        tools: state.tool_results.iter().map(CalledTool::from).collect(),
+        receipt: Receipt::of(state, toolbox),
+        summarized: held.summarized,
+        incomplete: state.cut || matches!(ended, TurnEnd::BrokenOff(_)),
+        // Said of the stored answer, when the same text comes again.
+        repeated: false,
+        pending_action: state.pending.as_ref().map(PendingAction::from),
+    };
     TurnAnswer {
         thread: asked.thread.clone(),
         content: ended.text().to_owned(),
         timestamp: Timestamp::now(),
         widget: state.widget.as_ref().map(|widget| json!(widget)),
-        metadata,
+        metadata: json!(metadata),
         waits: state.pending.clone(),
     }
-}
-
-/// A waiting call as its person sees it: `{"id", "tool", "label", "arguments", "shows": [{"name", "value", "fixed"}],
-/// "reason", "expires_at"}`.
-pub fn waiting_view(pending: &PendingCall) -> Value {
-    json!({
-        "id": pending.id, "tool": pending.tool.name, "label": pending.label(), "arguments": pending.arguments,
-        "shows": shown(pending), "reason": pending.reason, "expires_at": pending.expires_at,
-    })
 }

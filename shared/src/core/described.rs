@@ -141,6 +141,7 @@ pub fn nullable(mut schema: Json) -> Json {
     let has_names = names.map(|names| names.push(Json::Null)).is_some();
     let is_any = schema.as_object().is_some_and(serde_json::Map::is_empty);
     match schema.get_mut("type") {
+        Some(Json::Array(kinds)) => kinds.push("null".into()),
         Some(kind) => *kind = json!([kind.take(), "null"]),
         None if has_names || is_any => {}
         None => schema = json!({"oneOf": [schema, {"type": "null"}]}),

@@ -19,7 +19,9 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    declared::Given,
     described::Described,
+    fields::Fields,
     models::{Act, CallId, E164, EventId, Noun, OrganizationId, RunId, ThreadId, acting},
     redaction,
 };
@@ -81,6 +83,12 @@ pub enum ErasureCursor {
 }
 
 crate::described!(ErasureCursor => {"type": "string"});
+
+impl Given for ErasureCursor {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        fields.parse(name)
+    }
+}
 
 impl fmt::Display for ErasureCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -28,6 +28,7 @@ use crate::{
         Pipedream, Secrets,
         pipedream::{Account, Project},
     },
+    described::Described,
     error::{self, Problems},
     fields::Fields,
     lifecycle::StoredSecrets,
@@ -51,7 +52,7 @@ const OF_PIPEDREAM: &str = "apn_";
 /// In bytes.
 const LONGEST_FIELD: usize = 4_000;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Described)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Connection {
     NotNeeded,
@@ -67,19 +68,21 @@ pub enum Connection {
     Unknown,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Described)]
 pub struct ConnectedAccount {
     /// `apn_…` for Pipedream's accounts, the id of a phone number, or the end of the name of a credential's secret.
     pub id: String,
-    /// The service's name for the account; may be empty.
+    /// The name of the account at the service; may be empty.
     pub name: String,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Described)]
 #[serde(tag = "state", rename_all = "snake_case")]
+#[schema(name = "StartedConnection")]
 pub enum Connecting {
     /// A person opens this page and authorizes the service.
     Open {
+        #[schema(format = "uri")]
         url: String,
         /// ISO 8601; afterwards a new link is needed.
         expires_at: String,

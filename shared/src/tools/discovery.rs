@@ -25,7 +25,7 @@ pub use self::{
     index::{Ranked, Segment, ToolIndex, TriggerKinds},
     listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source},
     overview::{ServiceOverview, ServiceOverviews},
-    search::{Correction, FoundTool, FoundTools, ToolSearch, TriggerKind},
+    search::{Correction, FoundTool, FoundTools, SearchBody, ToolSearch, TriggerKind},
     tool_data::{ExampleCall, ToolData, ToolDetails},
 };
 use crate::{

@@ -26,7 +26,7 @@ use tests::{Template, template::Route};
 const LAYERS: [(&str, &[&str]); 19] = [
     ("core", &["error", "config", "cut", "deadline", "described", "invocation", "opt_out", "placeholder", "ranking"]),
     ("core", &["models", "fields", "backoff"]),
-    ("core", &["redaction", "numbering"]),
+    ("core", &["redaction", "numbering", "declared"]),
     ("core", &["telemetry", "json_schema"]),
     ("", &["clients"]),
     ("", &["store"]),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     Error, Result,
     automation::{Requested, RunCause, RunStarter},
-    error::Problems,
+    declared::{self, Body, Given, Whole},
     fields::{Fields, kind},
     idempotency::Key,
     models::{Automation, AutomationId, AutomationRun, AutomationStatus, Member, Role, RunId, RunTrigger},
@@ -15,11 +15,31 @@ use crate::{
 /// Bytes of JSON; trigger data is stored in one item.
 const LARGEST_TRIGGER_DATA: usize = 200_000;
 
-/// `{"trigger_data"?, "version"?, "dry_run"?}`
-struct Asked {
-    trigger_data: Value,
-    version: Option<u64>,
-    dry_run: bool,
+/// A run that is started by hand.
+#[derive(Debug, Body)]
+pub struct ManualRun {
+    /// Data in place of the trigger's, at most 200 000 bytes as JSON.
+    trigger_data: Option<TriggerData>,
+    version: Option<Whole<1, { u32::MAX }>>,
+    #[schema(default = false)]
+    dry_run: Option<bool>,
+}
+
+#[derive(Debug)]
+pub struct TriggerData(Value);
+
+crate::described!(TriggerData => {"type": "object"});
+
+impl Given for TriggerData {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let value = fields.get(name)?;
+        if !value.is_object() {
+            fields.problem(name, format!("must be an object, not {}", kind(value)));
+        } else if value.to_string().len() > LARGEST_TRIGGER_DATA {
+            fields.problem(name, format!("must have at most {LARGEST_TRIGGER_DATA} bytes as JSON"));
+        }
+        Some(Self(value.clone()))
+    }
 }
 
 impl RunStarter {
@@ -38,18 +58,21 @@ impl RunStarter {
     ) -> Result<(AutomationRun, bool)> {
         let automation = automations.get(member.organization_id, id).await?;
         let body = body?;
-        let asked = read(&body)?;
-        let version = version_to_run(automations, member, &automation, asked.version, asked.dry_run).await?;
+        let ManualRun { trigger_data, version, dry_run } = declared::read(&body, |_, _| ())?;
+        let trigger_data = trigger_data.map_or_else(|| Value::Object(Map::new()), |TriggerData(data)| data);
+        let dry_run = dry_run.unwrap_or_default();
+        let named = version.map(|Whole(version)| version.into());
+        let version = version_to_run(automations, member, &automation, named, dry_run).await?;
         let cause_key = format!("request:{}", key.map_or_else(|| RunId::generate().to_string(), str::to_owned));
         let cause = RunCause {
             trigger: RunTrigger::Manual,
             key: &cause_key,
-            trigger_data: &asked.trigger_data,
+            trigger_data: &trigger_data,
             event: None,
             scheduled_for: None,
             user: Some(&member.user_id),
             version: Some(version),
-            dry_run: asked.dry_run,
+            dry_run,
             parent: None,
         };
         let requested = Requested { hash: key.map(|_| Key::new(&["run"], &body).as_str().to_owned()) };
@@ -86,28 +109,4 @@ pub(super) async fn version_to_run(
             Err(Error::Conflict(problem))
         }
     }
-}
-
-fn read(body: &Value) -> Result<Asked> {
-    let mut problems = Problems::default();
-    let asked = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let trigger_data = match fields.get("trigger_data") {
-            Some(value) if !value.is_object() => {
-                fields.problem("trigger_data", format!("must be an object, not {}", kind(value)));
-                Value::Null
-            }
-            Some(value) if value.to_string().len() > LARGEST_TRIGGER_DATA => {
-                let problem = format!("must have at most {LARGEST_TRIGGER_DATA} bytes as JSON");
-                fields.problem("trigger_data", problem);
-                Value::Null
-            }
-            Some(value) => value.clone(),
-            None => Value::Object(Map::new()),
-        };
-        let version = fields.whole("version", 1..=u32::MAX).map(u64::from);
-        let dry_run = fields.boolean("dry_run", false);
-        fields.finish();
-        Asked { trigger_data, version, dry_run }
-    });
-    problems.into_result(asked)
 }

@@ -1,7 +1,5 @@
 //! The request for a prompt run, also used by automations with a prompt.
 
-use std::ops::RangeInclusive;
-
 use serde_json::{Map, Value};
 
 use crate::{
@@ -10,6 +8,8 @@ use crate::{
         templates::{Unfilled, filled_in_within},
     },
     catalogue::BuiltInTools,
+    declared::{Body, Given, Text, Whole},
+    described::{Described, Json, Schemas},
     error::Problems,
     fields::{Fields, kind},
     json_schema::JsonSchema,
@@ -23,6 +23,85 @@ const LONGEST_SCHEMA: usize = 50_000;
 /// In characters.
 const LONGEST_MODEL: usize = 200;
 const MOST_TOOLS: usize = 50;
+
+/// A run of an automation. Fields that are not listed are refused. Besides the limits of each field, all of it together with
+/// the tools' descriptions for the model must have at most 300,000 bytes.
+#[derive(Debug, Body)]
+pub struct NewRun {
+    /// The task, at most 100,000 bytes.
+    #[schema(pattern = r"\S")]
+    prompt: LongText<LONGEST_PROMPT>,
+    /// The model's role and way of working, at most 50,000 bytes. Instructions for its tools are added.
+    system_prompt: Option<LongText<LONGEST_SYSTEM_PROMPT>>,
+    /// Names of built-in tools (`wget`) and ids of the organization's; all built-in tools if it is left out. An object
+    /// names a built-in tool and the hosts it is held to. A `transfer_call` cannot be offered, because a run is no call.
+    #[expect(dead_code, reason = "the tools are resolved even if the rest is invalid")]
+    tools: Option<ToolList>,
+    /// A JSON schema that the result must fit, at most 50,000 bytes; any JSON value will do if it is left out.
+    schema: Option<ResultSchema>,
+    /// The model that is asked; the one of the organization's account, or the platform's, if it is left out.
+    model: Option<Text<LONGEST_MODEL>>,
+    limits: Option<NewRunLimits>,
+}
+
+/// Limits of the run; absent limits have their defaults.
+#[derive(Debug, Body)]
+pub struct NewRunLimits {
+    /// Answers that may call tools.
+    #[schema(default = RunLimits::default().iterations)]
+    iterations: Option<Whole<1, { RunLimits::HIGHEST.iterations }>>,
+    #[schema(default = RunLimits::default().calls_per_iteration)]
+    calls_per_iteration: Option<Whole<1, { RunLimits::HIGHEST.calls_per_iteration }>>,
+    #[schema(default = RunLimits::default().calls)]
+    calls: Option<Whole<1, { RunLimits::HIGHEST.calls }>>,
+    /// Of prompts and answers together.
+    #[schema(default = RunLimits::default().tokens)]
+    tokens: Option<Whole<1, { RunLimits::MOST_TOKENS }>>,
+    /// In the credits of the LLM's gateway, US dollars at `OpenRouter`. On the platform's key the deployment has a ceiling, 5
+    /// unless it says otherwise.
+    #[schema(default = RunLimits::default().cost)]
+    cost: Option<Cost>,
+    /// Since it was first taken up. On the platform's key the deployment has a ceiling, 3600 unless it says otherwise.
+    #[schema(default = RunLimits::default().seconds)]
+    seconds: Option<Whole<1, { RunLimits::MOST_SECONDS }>>,
+}
+
+/// Text of at most this many bytes, unchanged; blank text is absent.
+#[derive(Debug)]
+pub struct LongText<const LONGEST: usize>(String);
+
+/// Names that are yet to be resolved.
+#[derive(Debug)]
+pub struct ToolList(Vec<Value>);
+
+/// JSON text.
+#[derive(Debug)]
+pub struct ResultSchema(String);
+
+#[derive(Debug, Clone, Copy)]
+pub struct Cost(f64);
+
+impl<const LONGEST: usize> Described for LongText<LONGEST> {
+    fn schema(schemas: &mut Schemas) -> Json {
+        String::schema(schemas)
+    }
+}
+
+crate::described! {
+    ToolList => {"type": "array", "maxItems": MOST_TOOLS, "uniqueItems": true, "items": {"oneOf": [{"type": "string"}, {
+        "type": "object", "additionalProperties": false, "required": ["built_in"],
+        "properties": {
+            "built_in": {"type": "string", "description": "The name of a built-in tool."},
+            "allowed_hosts": {
+                "type": ["array", "null"], "items": {"type": "string"}, "minItems": 1, "maxItems": 50, "description":
+                "Where it may go, redirects included: `api.example.com`, `crm.example.com:8443`. For `wget` alone.",
+            },
+        },
+        "example": {"built_in": "wget", "allowed_hosts": ["api.example.com"]},
+    }]}},
+    ResultSchema => {"type": ["object", "boolean"]},
+    Cost => {"type": "number", "exclusiveMinimum": 0, "maximum": (RunLimits::HIGHEST.cost)},
+}
 
 #[derive(Debug, PartialEq)]
 pub struct RunRequest {
@@ -107,68 +186,69 @@ impl RunRequest {
         problems: &mut Problems,
     ) -> (Vec<NamedTool>, Option<Self>) {
         let Some(mut fields) = Fields::of(body, "", problems) else { return (Vec::new(), None) };
-        let prompt = text(&mut fields, "prompt", LONGEST_PROMPT);
-        if prompt.is_none() && fields.get("prompt").is_none_or(|value| value.is_string() && is_blank(value)) {
-            fields.problem("prompt", "is required");
+        let new = NewRun::draft(&mut fields);
+        let tools = match &new.tools {
+            Some(ToolList(named)) => tools(named, &mut fields, built_in, naming),
+            None if fields.get("tools").is_none() => all_built_in(built_in),
+            None => Vec::new(),
+        };
+        if let (Some(limits), Some(ceilings)) = (&new.limits, ceilings) {
+            stay_below(&mut fields, limits, ceilings);
         }
-        let system_prompt = text(&mut fields, "system_prompt", LONGEST_SYSTEM_PROMPT).unwrap_or_default();
-        let tools = tools(&mut fields, built_in, naming);
-        let schema = schema(&mut fields);
-        let model = fields.text("model", LONGEST_MODEL);
-        let limits = limits(&mut fields, ceilings);
         fields.finish();
-        let request = prompt.map(|prompt| Self { prompt, system_prompt, schema, model, limits });
+        let request = NewRun::whole(new).map(|new| Self {
+            prompt: new.prompt.0,
+            system_prompt: new.system_prompt.map(|text| text.0).unwrap_or_default(),
+            schema: new.schema.map(|schema| schema.0),
+            model: new.model.map(String::from),
+            limits: limits(new.limits, ceilings),
+        });
         (tools, request)
     }
 }
 
-/// The text unchanged; `None` if it is blank.
-fn text(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> Option<String> {
-    let value = fields.get(name)?;
-    let Some(text) = value.as_str() else {
-        fields.problem(name, format!("must be text, not {}", kind(value)));
-        return None;
-    };
-    if text.len() > longest {
-        fields.problem(name, format!("must have at most {longest} bytes, not {}", text.len()));
-        return None;
+impl<const LONGEST: usize> Given for LongText<LONGEST> {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let value = fields.get(name)?;
+        let Some(text) = value.as_str() else {
+            fields.problem(name, format!("must be text, not {}", kind(value)));
+            return None;
+        };
+        if text.len() > LONGEST {
+            fields.problem(name, format!("must have at most {LONGEST} bytes, not {}", text.len()));
+            return None;
+        }
+        (!text.trim().is_empty()).then(|| Self(text.to_owned()))
     }
-    (!is_blank(value)).then(|| text.to_owned())
 }
 
-fn is_blank(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| text.trim().is_empty())
+impl Given for ToolList {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        match fields.get(name)? {
+            Value::Array(named) if named.len() <= MOST_TOOLS => return Some(Self(named.clone())),
+            Value::Array(_) => fields
+                .problem(name, format!("names more than {MOST_TOOLS} tools; name only the tools that the run needs")),
+            other => fields.problem(name, format!("must be a list of names and ids of tools, not {}", kind(other))),
+        }
+        None
+    }
+}
+
+fn all_built_in(built_in: &BuiltInTools) -> Vec<NamedTool> {
+    let named = |name: &str| NamedTool {
+        place: "tools".to_owned(),
+        tool: ToolRef::BuiltIn(name.to_owned()),
+        allowed_hosts: AllowedHosts::default(),
+    };
+    built_in.names().map(named).collect()
 }
 
 fn tools(
+    named: &[Value],
     fields: &mut Fields<'_>,
     built_in: &BuiltInTools,
     naming: &dyn Fn(&str) -> Result<ToolRef, String>,
 ) -> Vec<NamedTool> {
-    let named = match fields.get("tools") {
-        None => {
-            return built_in
-                .names()
-                .map(|name| NamedTool {
-                    place: "tools".to_owned(),
-                    tool: ToolRef::BuiltIn(name.to_owned()),
-                    allowed_hosts: AllowedHosts::default(),
-                })
-                .collect();
-        }
-        Some(Value::Array(named)) if named.len() <= MOST_TOOLS => named,
-        Some(Value::Array(_)) => {
-            fields.problem(
-                "tools",
-                format!("names more than {MOST_TOOLS} tools; name only the tools that the run needs"),
-            );
-            return Vec::new();
-        }
-        Some(other) => {
-            fields.problem("tools", format!("must be a list of names and ids of tools, not {}", kind(other)));
-            return Vec::new();
-        }
-    };
     let mut tools: Vec<NamedTool> = Vec::new();
     for (index, named) in named.iter().enumerate() {
         let place = format!("tools[{index}]");
@@ -215,72 +295,72 @@ fn held(
     (name, allowed_hosts)
 }
 
-fn schema(fields: &mut Fields<'_>) -> Option<String> {
-    let schema = fields.get("schema")?;
-    let text = schema.to_string();
-    if text.len() > LONGEST_SCHEMA {
-        fields.problem("schema", format!("must have at most {LONGEST_SCHEMA} bytes, not {}", text.len()));
-        return None;
-    }
-    match JsonSchema::compile(schema) {
-        Ok(_) => Some(text),
-        Err(problems) => {
-            for problem in problems.below("schema").iter() {
-                fields.problem(&problem.field, problem.problem.as_str());
+impl Given for ResultSchema {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let schema = fields.get(name)?;
+        let text = schema.to_string();
+        if text.len() > LONGEST_SCHEMA {
+            fields.problem(name, format!("must have at most {LONGEST_SCHEMA} bytes, not {}", text.len()));
+            return None;
+        }
+        match JsonSchema::compile(schema) {
+            Ok(_) => Some(Self(text)),
+            Err(problems) => {
+                for problem in problems.below(name).iter() {
+                    fields.problem(&problem.field, problem.problem.as_str());
+                }
+                None
             }
-            None
         }
     }
 }
 
-fn limits(fields: &mut Fields<'_>, ceilings: Option<RunCeilings>) -> RunLimits {
+impl Given for NewRunLimits {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let (value, path) = (fields.get(name)?, fields.path(name));
+        let mut fields = Fields::of(value, path, fields.problems())?;
+        let draft = <Self as Body>::draft(&mut fields);
+        fields.finish();
+        <Self as Body>::whole(draft)
+    }
+}
+
+impl Given for Cost {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let highest = RunLimits::HIGHEST.cost;
+        let cost = fields.get(name)?.as_f64().filter(|cost| *cost > 0.0 && *cost <= highest);
+        if cost.is_none() {
+            fields.problem(name, format!("must be a number above 0, at most {highest}"));
+        }
+        cost.map(Self)
+    }
+}
+
+fn limits(given: Option<NewRunLimits>, ceilings: Option<RunCeilings>) -> RunLimits {
     let usual = RunLimits::default();
     let usual = ceilings.map_or(usual, |ceilings| usual.at_most(ceilings));
-    let Some(value) = fields.get("limits") else { return usual };
-    let Some(mut fields) = Fields::of(value, "limits", fields.problems()) else { return usual };
-    let highest = RunLimits::HIGHEST;
-    let limits = RunLimits {
-        iterations: fields.whole("iterations", 1..=highest.iterations).unwrap_or(usual.iterations),
-        calls_per_iteration: fields
-            .whole("calls_per_iteration", 1..=highest.calls_per_iteration)
-            .unwrap_or(usual.calls_per_iteration),
-        calls: fields.whole("calls", 1..=highest.calls).unwrap_or(usual.calls),
-        tokens: large(&mut fields, "tokens", 1..=highest.tokens).unwrap_or(usual.tokens),
-        cost: cost(&mut fields, highest.cost).unwrap_or(usual.cost),
-        seconds: large(&mut fields, "seconds", 1..=highest.seconds).unwrap_or(usual.seconds),
-    };
-    if let Some(ceilings) = ceilings {
-        stay_below(&mut fields, &limits, ceilings);
-    }
-    fields.finish();
-    limits
+    given.map_or(usual, |given| RunLimits {
+        iterations: given.iterations.map_or(usual.iterations, |most| most.0),
+        calls_per_iteration: given.calls_per_iteration.map_or(usual.calls_per_iteration, |most| most.0),
+        calls: given.calls.map_or(usual.calls, |most| most.0),
+        tokens: given.tokens.map_or(usual.tokens, |most| most.0.into()),
+        cost: given.cost.map_or(usual.cost, |most| most.0),
+        seconds: given.seconds.map_or(usual.seconds, |most| most.0.into()),
+    })
 }
 
 /// Reports limits above the ceilings of the platform's key.
-fn stay_below(fields: &mut Fields<'_>, limits: &RunLimits, ceilings: RunCeilings) {
+fn stay_below(fields: &mut Fields<'_>, limits: &NewRunLimits, ceilings: RunCeilings) {
     const OWN: &str = "on the platform's key; ask for less, or store a key of your own (PUT /api/{slug}/keys/llm)";
     let RunCeilings { cost, seconds } = ceilings;
-    if limits.cost > cost {
-        fields.problem("cost", format!("must be at most {cost} {OWN}"));
+    if limits.cost.is_some_and(|most| most.0 > cost) {
+        fields.problem("limits.cost", format!("must be at most {cost} {OWN}"));
     }
     // Limits above every run's maximum are reported already.
-    if (seconds + 1..=RunLimits::HIGHEST.seconds).contains(&limits.seconds) {
-        fields.problem("seconds", format!("must be at most {seconds} {OWN}"));
+    let most = limits.seconds.map(|most| most.0.into());
+    if most.is_some_and(|most| (seconds + 1..=RunLimits::HIGHEST.seconds).contains(&most)) {
+        fields.problem("limits.seconds", format!("must be at most {seconds} {OWN}"));
     }
-}
-
-fn large(fields: &mut Fields<'_>, name: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
-    let bound = |number: &u64| u32::try_from(*number).unwrap_or(u32::MAX);
-    fields.whole(name, bound(bounds.start())..=bound(bounds.end())).map(u64::from)
-}
-
-fn cost(fields: &mut Fields<'_>, highest: f64) -> Option<f64> {
-    let value = fields.get("cost")?;
-    let cost = value.as_f64().filter(|cost| *cost > 0.0 && *cost <= highest);
-    if cost.is_none() {
-        fields.problem("cost", format!("must be a number above 0, at most {highest}"));
-    }
-    cost
 }
 
 #[cfg(test)]
@@ -312,10 +392,6 @@ mod tests {
         let expected = [
             "prompt",
             "system_prompt",
-            "tools[0]",
-            "tools[1]",
-            "tools[2].built_in",
-            "tools[2].allowed_hosts[0]",
             "model",
             "limits.iterations",
             "limits.calls",
@@ -323,6 +399,10 @@ mod tests {
             "limits.cost",
             "limits.seconds",
             "limits.days",
+            "tools[0]",
+            "tools[1]",
+            "tools[2].built_in",
+            "tools[2].allowed_hosts[0]",
             "extra",
         ];
         assert_eq!(read(&body).2, expected);

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::AgentState;
 use crate::{
     cut::cut,
+    described::Described,
     models::{Delivered, PendingCall, RecipientState, ToolResult, TurnCall, WaitsFor},
     tool::Toolbox,
 };
@@ -13,28 +14,33 @@ use crate::{
 /// In bytes.
 const LONGEST_REASON: usize = 300;
 
-/// The calls of a turn: done, failed, unknown, requested but not called, and waiting.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The effects of a turn, according to the record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct Receipt {
+    /// Calls of tools with an effect, other calls if they failed or were not made, and pending actions.
     #[serde(default)]
     pub entries: Vec<Entry>,
-    /// Acting tools were offered, and none was called or requested.
+    /// Tools that act were on offer, and none was called or asked for.
     #[serde(default)]
     pub no_action: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[schema(name = "ReceiptEntry")]
 pub struct Entry {
     pub tool: String,
+    /// The name for people.
     pub label: String,
+    /// It changes something outside.
     pub effect: bool,
     pub state: EntryState,
+    /// One line for people.
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Delivered>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryState {
     Done,

@@ -3,9 +3,12 @@
 use serde::Serialize;
 
 use super::Widget;
-use crate::models::{
-    ChatRole, OfferedTool, PendingCall, PlannedCall, Role, RunningTurn, ShownValue, Spent, Timestamp, ToolResult,
-    TurnCall, UserId, WaitsFor,
+use crate::{
+    described::Described,
+    models::{
+        ChatRole, OfferedTool, PendingCall, PlannedCall, Role, RunningTurn, ShownValue, Spent, Timestamp, ToolResult,
+        TurnCall, UserId, WaitsFor,
+    },
 };
 
 /// The stored results of a waiting turn, in bytes.
@@ -42,7 +45,7 @@ impl ChatMessage {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStep {
     #[default]

@@ -3,12 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::described::Described;
+
 /// In bytes of JSON; a larger widget is not drawn and stays in the result.
 const LARGEST: usize = 64 * 1024;
 
-/// A widget. Unknown members are dropped, so that front ends can rely on the form.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Something to be drawn beside the text; a tool gives it as `widget` in its result. Unknown members are dropped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schema(name = "Widget")]
 pub enum Widget {
     Table {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,6 +40,7 @@ pub enum Widget {
         fields: Vec<NamedValue>,
         /// https only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(format = "uri")]
         url: Option<String>,
     },
     List {
@@ -46,7 +50,7 @@ pub enum Widget {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum ChartKind {
     Bar,
@@ -54,13 +58,13 @@ pub enum ChartKind {
     Pie,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct Series {
     pub name: String,
     pub values: Vec<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct Marker {
     /// Degrees.
     pub latitude: f64,
@@ -69,7 +73,7 @@ pub struct Marker {
     pub label: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct NamedValue {
     pub name: String,
     pub value: String,

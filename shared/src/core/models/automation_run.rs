@@ -262,13 +262,15 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
+    pub const MOST_TOKENS: u32 = 5_000_000;
+    pub const MOST_SECONDS: u32 = 6 * 60 * 60;
     pub const HIGHEST: Self = Self {
         iterations: 100,
         calls_per_iteration: 20,
         calls: 500,
-        tokens: 5_000_000,
+        tokens: Self::MOST_TOKENS as u64,
         cost: 100.0,
-        seconds: 6 * 60 * 60,
+        seconds: Self::MOST_SECONDS as u64,
     };
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{SecretId, Timestamp, ToolId};
-use crate::models::ToolEffect;
+use crate::{described::Described, models::ToolEffect};
 
 /// `services.id`, derived from the folded name, so that a name is unique in any spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -79,12 +79,15 @@ pub struct Service {
     pub updated_at: Timestamp,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The kind of connection between an organization and a service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schema(name = "ConnectionKind")]
 pub enum ConnectionKind {
     None,
-    /// An account at Pipedream; `app` is the app's slug there (`slack_v2`).
+    /// An account at Pipedream.
     Pipedream {
+        /// The app's slug at Pipedream: `slack_v2`.
         app: String,
     },
     /// A stored credential: a value for each field.
@@ -94,7 +97,7 @@ pub enum ConnectionKind {
     PhoneNumber,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct CredentialField {
     pub name: String,
     /// Where a person finds it.
@@ -102,7 +105,8 @@ pub struct CredentialField {
     /// Whether it is hidden. A visible field names the account.
     #[serde(default = "yes")]
     pub secret: bool,
-    /// Whether it is part of the address of requests, such as the `acme` of `https://acme.zendesk.com`.
+    /// Whether it is part of the address of requests, such as the `acme` of `https://acme.zendesk.com`, so has only letters,
+    /// digits and hyphens.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_address: bool,
 }
@@ -321,9 +325,9 @@ pub enum KeyPlace {
     Body { name: String },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct ServiceCapabilities {
-    /// [`folded_name`] of the service's name.
+    /// Folded: `google_calendar`.
     pub service_name: String,
     #[serde(default)]
     pub supports_webhooks: bool,
@@ -344,7 +348,7 @@ pub struct ServiceCapabilities {
 }
 
 /// The content of `trigger_data` for an event.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Described)]
 pub struct WebhookPayload {
     #[serde(default)]
     pub description: String,
@@ -365,7 +369,7 @@ pub struct WebhookPayload {
 }
 
 /// A Pipedream component that emits a service's events for an automation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct TriggerComponent {
     /// Its key: `gmail-new-email-received`.
     pub component: String,
@@ -373,6 +377,7 @@ pub struct TriggerComponent {
     /// The prop that takes the account.
     pub app_prop: String,
     /// JSON schema of the props chosen by an automation: its `trigger_config.params`.
+    #[schema(r#type = "object")]
     pub parameters: Value,
     /// Props with these values unless an automation chooses others.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::cut::fit;
+use crate::{cut::fit, described::Described};
 
 use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
@@ -155,7 +155,7 @@ pub struct PlannedCall {
     pub arguments: Map<String, Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
     /// It has begun; the outcome is unknown.
@@ -224,7 +224,8 @@ impl ToolResult {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What became of a message to one of its recipients.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct Delivered {
     pub to: String,
     pub state: RecipientState,
@@ -277,12 +278,13 @@ impl PendingCall {
     }
 }
 
-/// A value that a call will send: `{"name", "value", "fixed"}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A value that a call will send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct ShownValue {
     pub name: String,
+    /// A secret is `[secret]`.
     pub value: String,
-    /// Set by the tool's author, not by the model.
+    /// The author of the tool set it, not the model.
     #[serde(default)]
     pub fixed: bool,
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{
+    described::Described,
     models::{ServiceCapabilities, WebhookPayload, folded_name},
     webhooks::Scheme,
 };
@@ -12,24 +13,24 @@ use crate::{
 /// Events named per line; the service's capabilities list all of them.
 const MOST_NAMED: usize = 5;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct Arrival {
+    /// `hook`: the service posts them to a hook that an administrator makes. `deployed_trigger`: a trigger brings them that
+    /// is deployed at Pipedream with the automation. `polling`: a tool is asked again and again. `built_in`: they are our
+    /// own events.
     pub by: ArrivesBy,
-    /// Their `event_type`s.
+    /// Their names.
     pub events: Vec<String>,
     /// The set-up, in sentences without the last full stop.
     pub next_step: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivesBy {
-    /// The service posts to a hook created by an administrator.
     Hook,
-    /// A Pipedream trigger is deployed with the automation.
     DeployedTrigger,
     Polling,
-    /// From the deployment itself.
     BuiltIn,
 }
 

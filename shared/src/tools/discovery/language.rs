@@ -5,12 +5,15 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::described::Described;
+
 /// A part of the language of definitions.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct LanguagePart {
     pub name: &'static str,
     pub description: &'static str,
     /// A definition that uses it.
+    #[schema(r#type = "object")]
     pub example: Value,
 }
 

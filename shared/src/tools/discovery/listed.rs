@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::{
     connections::Connection,
+    described::Described,
     models::{ConnectionKind, ListedServiceTool, Service, ToolId, folded_name},
 };
 
@@ -25,7 +26,7 @@ pub(super) fn is_too_long(name: &str) -> bool {
     name.chars().nth(LONGEST_KNOWN).is_some()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     Service,
@@ -33,24 +34,30 @@ pub enum Source {
     BuiltIn,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A tool in a line.
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
+#[schema(name = "ToolLine")]
 pub struct ListedTool {
+    /// As it is called.
     pub name: String,
+    /// Of a tool of the organization's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ToolId>,
     pub title: String,
-    /// One line of about 300 characters; a cut one ends with [`CUT`].
+    /// At most about 300 characters; `…` at the end marks a longer one.
     pub description: String,
     pub source: Source,
     pub service: Option<String>,
-    /// `read`, `write`, `search`, `delete`; empty if unknown.
+    /// `read`, `write`, `search` or `delete`; empty if unknown.
     pub category: String,
-    /// Required in definitions that use the tool.
+    /// The fingerprint for definitions that use the tool; it changes when the tool does.
     pub fingerprint: String,
     pub version: String,
+    /// Whether calling it changes something outside.
     pub effect: bool,
+    /// Whether its changes may lose data. Unknown tools count as destructive.
     pub destructive: bool,
-    /// The reason why it needs a phone call, to follow "this tool".
+    /// Why it works in phone calls only, to follow "this tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_call: Option<String>,
 }
@@ -93,7 +100,8 @@ pub(super) fn shortened(description: &str) -> String {
 }
 
 /// The organization's connection to a service, with the next step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Described)]
+#[schema(name = "ServiceConnection")]
 pub struct ShownConnection {
     #[serde(flatten)]
     pub connection: Connection,
@@ -136,7 +144,7 @@ impl ShownConnection {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     Unknown,
@@ -147,16 +155,17 @@ pub enum ProblemKind {
     LeftOut,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A name that leads to nothing that can be used.
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct NameProblem {
-    /// As the caller wrote it.
+    /// As it was written.
     pub name: String,
     pub problem: ProblemKind,
     /// One sentence with the next step.
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did_you_mean: Vec<String>,
-    /// The tools of an ambiguous name.
+    /// The tools that an ambiguous name may mean.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<ListedTool>,
 }

@@ -23,6 +23,7 @@ use crate::{
     Deadline, Error, Result,
     connections::Connection,
     cut::cut,
+    described::Described,
     error,
     models::{ConnectionKind, ListedServiceTool, OrganizationId, Service, ServiceCapabilities, ServiceId, folded_name},
     store::{Cursor, NotAPlace},
@@ -40,20 +41,20 @@ const GUIDE: &str = include_str!("guide.md");
 const LONGEST_EXAMPLE: usize = 2_000;
 
 /// The requested services in order, without duplicates.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct ServiceOverviews {
     pub services: Vec<ServiceOverview>,
-    /// The language of definitions on one page, where [`GUIDE_NAME`] is among the names.
+    /// The language of definitions on one page in Markdown; for the name `automations`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guide: Option<&'static str>,
     /// Names of no active service.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<NameProblem>,
-    /// Position of the first tool left out.
+    /// Where the next page begins; null on the last one.
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct ServiceOverview {
     pub name: String,
     pub description: String,
@@ -62,12 +63,13 @@ pub struct ServiceOverview {
     pub connection: ShownConnection,
     /// Active tools by name, as many as fit.
     pub tools: Vec<ListedTool>,
+    /// How many tools can be used.
     pub total: usize,
-    /// `None` if the catalogue has none, or the look-up failed.
+    /// Triggers of the service for automations; null if they are unknown or could not be read.
     pub capabilities: Option<ServiceCapabilities>,
-    /// Empty if unknown.
+    /// How its events arrive; empty where that is not known.
     pub arrivals: Vec<Arrival>,
-    /// Set if the look-up failed.
+    /// That they could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities_problem: Option<String>,
 }

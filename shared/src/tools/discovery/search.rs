@@ -22,6 +22,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     connections::Connection,
+    declared::{self, Body, Given, Text, Whole},
+    described::Described,
     error::Problems,
     fields::{Fields, kind},
     models::{OrganizationId, Service, ServiceId, folded_name},
@@ -31,13 +33,13 @@ use crate::{
 /// In characters.
 const LONGEST_QUERY: usize = 500;
 const MOST_SERVICES: usize = 50;
+const LONGEST_SERVICE: usize = 100;
 const USUAL_PAGE: u32 = 10;
 const LARGEST_PAGE: u32 = 100;
 /// Bytes of JSON per page: a client passes it to the agent whole, with some overhead.
 const LONGEST_PAGE: usize = 45_000;
 
-/// `{"q"?, "services"?, "category"?, "trigger"?, "connected"?, "limit"?, "cursor"?}`. Without `q`, all tools that pass the
-/// filters, by name.
+/// Without `q`, all tools that pass the filters, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSearch {
     pub q: String,
@@ -61,29 +63,100 @@ pub enum TriggerKind {
     Polling,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The body of a search.
+#[derive(Debug, Body)]
+#[schema(name = "ToolSearch")]
+pub struct SearchBody {
+    /// Words that describe the tool's task.
+    q: Option<Text<LONGEST_QUERY>>,
+    services: Option<ServiceNames>,
+    /// Of the tool or of its service.
+    category: Option<Text<100>>,
+    /// How an automation can begin at the service.
+    trigger: Option<TriggerKind>,
+    /// Whether the organization's account is connected, if one is needed.
+    connected: Option<bool>,
+    #[schema(default = USUAL_PAGE)]
+    limit: Option<Whole<1, LARGEST_PAGE>>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<Text<200>>,
+}
+
+#[derive(Debug)]
+pub struct ServiceNames(Vec<String>);
+
+crate::described! {
+    TriggerKind => {"type": "string", "enum": ["webhook", "polling"]},
+    ServiceNames => {
+        "type": "array", "maxItems": MOST_SERVICES, "items": {"type": "string", "maxLength": LONGEST_SERVICE}
+    },
+}
+
+impl Given for TriggerKind {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        match fields.text(name, 20)?.as_str() {
+            "webhook" => Some(Self::Webhook),
+            "polling" => Some(Self::Polling),
+            _ => {
+                fields.problem(name, "must be webhook or polling");
+                None
+            }
+        }
+    }
+}
+
+impl Given for ServiceNames {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let given = match fields.get(name)? {
+            Value::Array(given) => given,
+            other => {
+                fields.problem(name, format!("must be a list of names, not {}", kind(other)));
+                return None;
+            }
+        };
+        if given.len() > MOST_SERVICES {
+            fields.problem(name, format!("must have at most {MOST_SERVICES} names"));
+            return None;
+        }
+        let mut services = Vec::new();
+        for (index, value) in given.iter().enumerate() {
+            match value.as_str() {
+                Some(service) if service.chars().count() <= LONGEST_SERVICE => services.push(service.to_owned()),
+                _ => fields.problem(
+                    &format!("{name}[{index}]"),
+                    format!("must be a service's name of at most {LONGEST_SERVICE} characters"),
+                ),
+            }
+        }
+        Some(Self(services))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct FoundTools {
+    #[schema(maxItems = LARGEST_PAGE)]
     pub items: Vec<FoundTool>,
-    /// Matches on all pages.
+    /// On all pages.
     pub total: usize,
+    /// Where the next page begins; null on the last one.
     pub next_cursor: Option<String>,
     /// Words of `q` that no tool has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub corrected: Vec<Correction>,
-    /// Remarks on the answer, a sentence each.
+    /// Notes on this answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct FoundTool {
     #[serde(flatten)]
     pub tool: ListedTool,
-    /// `None` for tools that need no account.
+    /// Null for tools that need no account.
     pub connection: Option<ShownConnection>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Described)]
 pub struct Correction {
     pub word: String,
     pub taken_as: Vec<String>,
@@ -93,33 +166,16 @@ impl ToolSearch {
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
     pub fn of_json(body: &Value) -> Result<Self> {
-        let mut problems = Problems::default();
-        let search = Fields::of(body, "", &mut problems).map(|mut fields| {
-            let q = fields.text("q", LONGEST_QUERY).unwrap_or_default();
-            let services = services(&mut fields);
-            let category = fields.text("category", 100);
-            let trigger = fields.text("trigger", 20).and_then(|text| match text.as_str() {
-                "webhook" => Some(TriggerKind::Webhook),
-                "polling" => Some(TriggerKind::Polling),
-                _ => {
-                    fields.problem("trigger", "must be webhook or polling");
-                    None
-                }
-            });
-            let connected = match fields.get("connected") {
-                None => None,
-                Some(Value::Bool(connected)) => Some(*connected),
-                Some(other) => {
-                    fields.problem("connected", format!("must be true or false, not {}", kind(other)));
-                    None
-                }
-            };
-            let limit = fields.whole("limit", 1..=LARGEST_PAGE);
-            let cursor = fields.text("cursor", 200);
-            fields.finish();
-            Self { q, services, category, trigger, connected, limit, cursor }
-        });
-        problems.into_result(search)
+        let SearchBody { q, services, category, trigger, connected, limit, cursor } = declared::read(body, |_, _| ())?;
+        Ok(Self {
+            q: q.map(String::from).unwrap_or_default(),
+            services: services.map(|ServiceNames(names)| names).unwrap_or_default(),
+            category: category.map(String::from),
+            trigger,
+            connected,
+            limit: limit.map(|Whole(limit)| limit),
+            cursor: cursor.map(String::from),
+        })
     }
 
     /// The beginning of the page; `None` for the first. Rejects the cursor of another search.
@@ -178,32 +234,6 @@ fn digest_of(found: &[(&Segment, &ListedTool)]) -> String {
 
 fn short(digest: Digest) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest.as_ref().get(..6).unwrap_or_default())
-}
-
-fn services(fields: &mut Fields<'_>) -> Vec<String> {
-    let given = match fields.get("services") {
-        None => return Vec::new(),
-        Some(Value::Array(given)) => given,
-        Some(other) => {
-            fields.problem("services", format!("must be a list of names, not {}", kind(other)));
-            return Vec::new();
-        }
-    };
-    if given.len() > MOST_SERVICES {
-        fields.problem("services", format!("must have at most {MOST_SERVICES} names"));
-        return Vec::new();
-    }
-    let mut services = Vec::new();
-    for (index, value) in given.iter().enumerate() {
-        match value.as_str() {
-            Some(name) if name.chars().count() <= 100 => services.push(name.to_owned()),
-            _ => {
-                let path = format!("{}[{index}]", fields.path("services"));
-                fields.problems().add(path, "must be a service's name of at most 100 characters");
-            }
-        }
-    }
-    services
 }
 
 pub(super) async fn read(

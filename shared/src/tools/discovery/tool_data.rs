@@ -20,6 +20,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     connections::Connection,
+    described::Described,
     error,
     models::{OrganizationId, Service, ServiceId, ServiceTool, Tool, ToolId},
     ranking::Names,
@@ -34,10 +35,11 @@ const MOST_COMPARED: usize = 10;
 pub(super) const LONGEST_ANSWER: usize = 2_000_000;
 
 /// The requested tools in order, without duplicates.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct ToolData {
     pub tools: Vec<ToolDetails>,
-    /// Parts of the language of definitions that were asked for by name.
+    /// Steps of definitions that are no tools, where they were asked for by name (`for_each`, `choose`, `wait`, `cron`,
+    /// `expressions`, `conditions`, `catch`), and what `remember` and `recall` are for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub language: Vec<LanguagePart>,
     /// Names that cannot be used.
@@ -45,36 +47,43 @@ pub struct ToolData {
     pub problems: Vec<NameProblem>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct ToolDetails {
+    /// As it is called.
     pub name: String,
+    /// Of a tool of the organization's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ToolId>,
     pub title: String,
+    /// Whole.
     pub description: String,
     pub source: Source,
     pub service: Option<String>,
+    /// `read`, `write`, `search` or `delete`; empty if unknown.
     pub category: String,
-    /// JSON schema of type `object`.
+    /// JSON Schema.
+    #[schema(r#type = "object")]
     pub parameters: Value,
-    /// The result: prose, or a JSON schema.
+    /// The result of the tool: prose, or a JSON Schema.
     pub returns: Value,
-    /// Required in definitions that use the tool; changes with the tool.
+    /// The fingerprint for definitions that use the tool; it changes when the tool does.
     pub fingerprint: String,
     pub version: String,
+    /// Whether calling it changes something outside.
     pub effect: bool,
+    /// Whether its changes may lose data. Unknown tools count as destructive.
     pub destructive: bool,
-    /// Whether an equal call in the same run may reuse the recorded result.
+    /// Whether the same call in one run may be answered from the record.
     pub repeatable: bool,
-    /// `None` for tools that need no account.
+    /// Null for tools that need no account.
     pub connection: Option<ShownConnection>,
-    /// The reason why it needs a phone call, to follow "this tool".
+    /// Why it works in phone calls only, to follow "this tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_call: Option<String>,
     pub example: ExampleCall,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct ExampleCall {
     pub tool: String,
     pub parameters: Map<String, Value>,

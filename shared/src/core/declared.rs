@@ -1,23 +1,20 @@
 //! Declared bodies: `#[derive(Body)]` reads and describes every field of a struct by its type.
 
-use std::{marker::PhantomData, ops::Deref};
+use std::ops::Deref;
 
 pub use declare::Body;
 use serde_json::{Value, json};
 
-use super::{
-    body, json_body,
-    openapi::Operation,
-    operation::{Found, Part},
-};
 use crate::{
     Result,
     described::{Described, Json, Schemas, nullable},
     error::Problems,
     fields::Fields,
-    models::{AutomationId, E164, KnowledgeBaseId, Role, ToolId, UserId},
-    store::ErasureCursor,
+    models::{AgentId, AutomationId, E164, KnowledgeBaseId, Role, SecretId, Timestamp, ToolId, UserId},
 };
+
+/// In characters.
+const LONGEST_MOMENT: usize = 100;
 
 pub trait Body: Described + Sized {
     type Draft;
@@ -41,49 +38,6 @@ pub fn read<T: Body>(body: &Value, check: impl FnOnce(&mut T::Draft, &mut Fields
     problems.into_result(read)
 }
 
-/// A request body, read when the handler asks for it: after it has found the resource in the path.
-pub struct Sent<T, const REQUIRED: bool = true>(Result<Value>, PhantomData<T>);
-
-/// An optional body; absent means `{}`.
-pub type MaySend<T> = Sent<T, false>;
-
-impl<T: Body, const REQUIRED: bool> Sent<T, REQUIRED> {
-    /// # Errors
-    /// [`crate::Error::Malformed`] for invalid JSON, [`crate::Error::Invalid`] with every problem.
-    pub fn read(self) -> Result<T> {
-        self.checked(|_, _| ())
-    }
-
-    /// Like [`Sent::read`]; `check` may add problems.
-    ///
-    /// # Errors
-    /// As [`Sent::read`].
-    pub fn checked(self, check: impl FnOnce(&mut T::Draft, &mut Fields<'_>)) -> Result<T> {
-        read(&self.0?, check)
-    }
-}
-
-impl<T: Described, const REQUIRED: bool> Sent<T, REQUIRED> {
-    /// The raw JSON, for a body with its own reader.
-    ///
-    /// # Errors
-    /// [`crate::Error::Malformed`] for invalid JSON.
-    pub fn json(self) -> Result<Value> {
-        self.0
-    }
-}
-
-impl<T: Described, const REQUIRED: bool> Part for Sent<T, REQUIRED> {
-    fn of(found: &Found<'_>) -> Result<Self> {
-        let absent = !REQUIRED && body(found.request).iter().all(u8::is_ascii_whitespace);
-        Ok(Self(if absent { Ok(json!({})) } else { json_body(found.request) }, PhantomData))
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.sends(T::schema(schemas), REQUIRED);
-    }
-}
-
 /// A field of a body: `T` is required, `Option<T>` optional, [`Setting<T>`] optional and clearable, [`Kept<T>`] optional in a
 /// change and not clearable.
 pub trait BodyMember: Sized {
@@ -96,7 +50,8 @@ pub trait BodyMember: Sized {
 }
 
 pub trait Given: Described + Sized {
-    const MUST: &'static str = "must have a value";
+    /// The problem of JSON `null` in a change, for [`Kept`].
+    const NOT_CLEARED: &'static str = "must have a value; leave it out to keep it";
 
     /// `None` if the field is absent or invalid; the latter is recorded as a problem.
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self>;
@@ -187,7 +142,7 @@ impl<T: Given> BodyMember for Kept<T> {
 
     fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self {
         if fields.cleared(name) {
-            fields.problem(name, format!("{}; leave it out to keep it", T::MUST));
+            fields.problem(name, T::NOT_CLEARED);
         }
         Self(T::read(fields, name))
     }
@@ -275,10 +230,20 @@ macro_rules! parsed {
     )+};
 }
 
-parsed!(AutomationId, E164, ErasureCursor, KnowledgeBaseId, ToolId, UserId);
+parsed!(AgentId, AutomationId, E164, KnowledgeBaseId, SecretId, ToolId, UserId, uuid::Uuid);
+
+impl Given for Timestamp {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let moment = fields.text(name, LONGEST_MOMENT)?.parse().ok();
+        if moment.is_none() {
+            fields.problem(name, "must be a time in ISO 8601, for example 2026-11-23T09:30:00Z");
+        }
+        moment
+    }
+}
 
 impl Given for Role {
-    const MUST: &'static str = "must be viewer, member, admin or owner";
+    const NOT_CLEARED: &'static str = "must be viewer, member, admin or owner; leave it out to keep it";
 
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         fields.parse(name)
@@ -300,7 +265,7 @@ macro_rules! kinds_of_text {
 
         $crate::described!($name => $schema);
 
-        impl $crate::http::declared::Given for $name {
+        impl $crate::declared::Given for $name {
             fn read(fields: &mut $crate::fields::Fields<'_>, name: &'static str) -> Option<Self> {
                 let text = fields.text(name, $longest).filter(|text| text.chars().count() <= $longest)?;
                 let read: fn(&str) -> Option<String> = $read;
