@@ -366,6 +366,9 @@ pub(super) async fn deploying(world: &World, query: &Value, lookup: &Value) -> V
     let run = world.send("deploy", &by_hand).await.expect(202);
     world.send("deploy", &by_hand).await.expect(200);
     world.automation("GET", &format!("/{id}/runs"), &Value::Null).await.expect(200);
+    world.remembers_offer(&world.home, id);
+    world.automation("GET", &format!("/{id}/memory"), &Value::Null).await.expect(200);
+    world.automation("POST", &format!("/{id}/memory/forget"), &json!({"key": "offer"})).await.expect(204);
     world.automation("DELETE", &format!("/{id}"), &Value::Null).await.expect(204);
     let (query, lookup) = (query["id"].as_str().unwrap(), lookup["id"].as_str().unwrap());
     let rows = world.aws.rows("tools");
