@@ -380,3 +380,18 @@ fn the_case_of_letters_belongs_to_the_comparison_of_an_item() {
     let any = json!({"path": "a", "op": "any", "value": {"path": "item", "op": "exists"}, "case_insensitive": true});
     assert_eq!(condition(&any).1, [("/case_insensitive".to_owned(), Code::OperatorMisfit)]);
 }
+
+#[test]
+fn a_value_of_the_wrong_kind_is_told_with_its_repair() {
+    for (op, value, repair) in [
+        ("in", json!("bug"), r#"Put it into a list: ["bug"]."#),
+        ("contains_any", json!(7), "Put it into a list: [7]."),
+        ("in", json!([]), "Write for example \"value\": "),
+        ("contains", json!(["x"]), "Use contains_any for a list of values."),
+    ] {
+        let mut diagnostics = Diagnostics::default();
+        Condition::read(&json!({"path": "a", "op": op, "value": value}), "", &mut diagnostics);
+        let hints: Vec<&str> = diagnostics.iter().map(|one| one.hint.as_str()).collect();
+        assert!(hints.len() == 1 && hints[0].starts_with(repair), "{op}: {hints:?}");
+    }
+}
