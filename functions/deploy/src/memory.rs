@@ -8,6 +8,7 @@ use shared::{
     described::Described,
     http::{Asked, Gone, Id, Paged, Sent, operation},
     models::{AutomationId, RememberedValue, Timestamp},
+    redaction::Transcript,
     store::Page,
 };
 
@@ -15,13 +16,15 @@ use crate::Deps;
 
 /// Characters.
 const LONGEST_KEY: usize = 200;
+/// Bytes of a value.
+const LARGEST_SHOWN: usize = 8_192;
 
 /// A value that an automation keeps between its runs.
 #[derive(Serialize, Described)]
 #[schema(name = "RememberedValue")]
 pub(crate) struct RememberedView {
     key: String,
-    /// Any JSON.
+    /// Any JSON, redacted like the history.
     value: Value,
     /// Counts the writes of the key, from 1.
     version: u64,
@@ -34,6 +37,7 @@ impl From<RememberedValue> for RememberedView {
     fn from(row: RememberedValue) -> Self {
         let RememberedValue { key, value, version, created_at, updated_at, expires_at, .. } = row;
         let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+        let value = Transcript::default().result(&[], &value, LARGEST_SHOWN);
         Self {
             key,
             value,
@@ -53,10 +57,11 @@ pub(crate) struct ForgottenKey {
 
 /// List the memory of an automation
 ///
-/// The values that its runs stored with `remember`, in the order of their keys.
+/// The values that its runs stored with `remember`, in the order of their keys. A key is shown as it is, because it names
+/// the value to forget; it may name a person.
 ///
 /// - 200: A page of values.
-#[operation(GET "/api/{slug}/automations/{id}/memory", Viewer, resource(ListAutomationMemory))]
+#[operation(GET "/api/{slug}/automations/{id}/memory", Admin, resource(ListAutomationMemory))]
 pub(crate) async fn list_automation_memory(
     deps: &Deps,
     asked: &Asked<'_>,
@@ -71,8 +76,8 @@ pub(crate) async fn list_automation_memory(
 
 /// Forget a value
 ///
-/// The next run that remembers the key stores its value as the first, even with `if_absent`: what happens once per key then
-/// happens again. An action that stored the value keeps its result when its run is resumed.
+/// The next run that remembers the key stores its value as the first, even with `if_absent`: effects that follow once per
+/// key then follow again. An action that stored the value keeps its result when its run is resumed.
 ///
 /// - 204: The value is gone.
 ///

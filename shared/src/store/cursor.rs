@@ -142,6 +142,9 @@ impl Filters {
     }
 }
 
+/// Characters. DynamoDB refuses a start whose key has more than 1,024 bytes.
+const LONGEST_CURSOR: usize = 1_200;
+
 /// The start of a page, opaque to clients: base64 of the previous item's place. Without an organization in it, it opens no other
 /// tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +162,10 @@ impl<P: FromStr> Cursor<P> {
     /// # Errors
     /// [`Error::Invalid`] for `cursor`.
     pub fn parse_or(text: &str, wrong: &str) -> Result<Self> {
-        let plain = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = Some(text).filter(|text| text.len() <= LONGEST_CURSOR);
+        let plain = text
+            .and_then(|text| BASE64_URL_SAFE_NO_PAD.decode(text).ok())
+            .and_then(|bytes| String::from_utf8(bytes).ok());
         let place = plain.and_then(|plain| plain.parse().ok());
         place.map(Self).ok_or_else(|| Error::invalid("cursor", wrong))
     }

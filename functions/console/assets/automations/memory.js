@@ -5,14 +5,14 @@ import { Sure } from '../shell/acting.js';
 import { Failed } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { exact, Moment } from '../shell/moments.js';
-import { whyNot } from '../shell/roles.js';
+import { may } from '../shell/roles.js';
 
 const MOST_SHOWN = 50;
 const EVERY = 10_000;
 
-/** Nothing while the automation remembers nothing. */
+/** For administrators; nothing while the automation remembers nothing. */
 export function Memory({ path, api, role }) {
-  const { data, error, again } = useLive(`${path} memory`, () => api.read(`${path}/memory`, { limit: MOST_SHOWN }), () => EVERY);
+  const { data, error, again } = useLive(may(role, 'admin') ? `${path} memory` : null, () => api.read(`${path}/memory`, { limit: MOST_SHOWN }), () => EVERY);
   const values = data?.items ?? [];
   if (values.length === 0 && !error) return null;
   const forget = async (key) => {
@@ -23,7 +23,7 @@ export function Memory({ path, api, role }) {
     ${error && html`<${Failed} what="The memory" error=${error} again=${again} />`}
     <ul class="tools">${values.map(({ key, value, updated_at: at, expires_at: until }, place) => html`<li key=${key} data-remembered=${key}><bdi class="wrap">${key}</bdi><${Moment} at=${at} />
       <p class="quiet"><code>${JSON.stringify(value)}</code>, until ${exact(until)}</p>
-      <${Sure} id="forget-${place}" word="Forget…" title="Forget this value?" yes="Forget" refused=${whyNot(role, 'admin')} does=${() => forget(key)}>
+      <${Sure} id="forget-${place}" word="Forget…" title="Forget this value?" yes="Forget" does=${() => forget(key)}>
         <p>The next run that remembers <bdi>${key}</bdi> is the first again. What it does once per key, such as a message, it then does once more.</p><//></li>`)}</ul>
     ${data?.next_cursor && html`<p class="quiet small">There are more than are listed.</p>`}
   </section>`;

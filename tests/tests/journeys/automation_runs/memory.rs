@@ -165,16 +165,20 @@ async fn a_full_memory_fails_with_the_next_step_until_something_expires() {
 }
 
 #[tokio::test]
-async fn a_member_sees_the_memory_and_an_administrator_forgets_a_value() {
+async fn an_administrator_sees_the_memory_redacted_and_forgets_a_value() {
     let (world, books) = books().await;
     let automation = world.activate(&world.manual(&once_a_month())).await;
     for (name, customer) in [("1", "ada"), ("2", "bob#7")] {
         run(&world, &automation, name, &json!({"customer": customer})).await;
     }
     let mut expired = values(&world).remove(0);
+    let mut telling = expired.clone();
+    (telling["key"], telling["place"]) = (json!("told"), json!(format!("{}#told", automation.id)));
+    telling["value"] = json!(r#"{"call": "+14155550101", "api_key": "hunter2", "n": 1}"#);
     (expired["key"], expired["place"]) = (json!("old"), json!(format!("{}#old", automation.id)));
     expired["expires_at"] = json!(1);
     world.aws.put("automation_memory", &expired);
+    world.aws.put("automation_memory", &telling);
     let at = format!("/{}/memory", automation.id);
     let forget = async |key: &Value| world.automation("POST", &format!("{at}/forget"), &json!({"key": key})).await;
 
@@ -187,12 +191,23 @@ async fn a_member_sees_the_memory_and_an_administrator_forgets_a_value() {
         cursor = format!("&cursor={next}");
     }
     let keys: Vec<&str> = listed.iter().map(|value| value["key"].as_str().unwrap()).collect();
-    assert!(keys.len() == 2 && keys[0].starts_with("offer ada ") && keys[1].starts_with("offer bob#7 "), "{keys:?}");
+    assert!(
+        keys.len() == 3
+            && keys[2] == "told"
+            && keys[0].starts_with("offer ada ")
+            && keys[1].starts_with("offer bob#7 "),
+        "{keys:?}"
+    );
     assert_eq!((&listed[0]["value"], &listed[0]["version"]), (&json!(true), &json!(1)));
+
+    assert_eq!(listed[2]["value"], json!({"call": "[number]", "api_key": "[secret]", "n": 1}));
+
+    let endless = format!("{at}?cursor={}", "YWFh".repeat(500));
+    world.automation("GET", &endless, &Value::Null).await.expect(422);
 
     let ada = &listed[0]["key"];
     forget(ada).await.expect(204);
-    assert_eq!((values(&world).len(), counted(&world)), (2, json!(1)));
+    assert_eq!((values(&world).len(), counted(&world)), (3, json!(1)));
     // Neither the key nor a part of it is in the audit log.
     let entries = world.aws.rows("audit_entries");
     let forgotten: Vec<&Value> = entries.iter().filter(|entry| entry["details"]["forgotten_keys"] == 1).collect();
@@ -214,7 +229,7 @@ async fn a_member_sees_the_memory_and_an_administrator_forgets_a_value() {
     let theirs = world.automation_as(&world.other, "POST", &format!("{at}/forget"), &json!({"key": ada})).await;
     let unseen = world.automation_as(&world.other, "GET", &at, &Value::Null).await;
     assert_eq!((theirs.status, unseen.status), (404, 404));
-    assert_eq!((values(&world).len(), counted(&world)), (3, json!(2)));
+    assert_eq!((values(&world).len(), counted(&world)), (4, json!(2)));
 }
 
 #[tokio::test]
