@@ -13,7 +13,7 @@ use shared::{
     described::{Described, Json, Schemas},
     discovery::{Discovery, FoundTools, SearchBody, ServiceOverviews, ToolData, ToolSearch},
     error::Problems,
-    fields::{Fields, kind},
+    fields::Fields,
     http::{Access, Answers, Asked, Found, Operation, Part, Reply, Request, Sent, accepted_text, operation, query},
     platform,
     store::Services,
@@ -200,21 +200,7 @@ shared::described!(Names => {"type": "array", "minItems": 1, "maxItems": 200, "i
 
 impl Given for Names {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let given = match fields.get(name)? {
-            Value::Array(given) => given,
-            other => {
-                fields.problem(name, format!("must be a list of names, not {}", kind(other)));
-                return None;
-            }
-        };
-        let mut names = Vec::new();
-        for (index, item) in given.iter().enumerate() {
-            match item.as_str() {
-                Some(item) => names.push(item.to_owned()),
-                None => fields.problem(&format!("{name}[{index}]"), format!("must be text, not {}", kind(item))),
-            }
-        }
-        Some(Self(names))
+        fields.texts(name, "names", usize::MAX).map(Self)
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use shared::{
     declared::{Body, Given, Name, Text},
     described::{Described, Json, Schemas, json},
-    fields::{Fields, kind},
+    fields::Fields,
     models::{Field, FieldName, KnowledgeBase, OrganizationId},
 };
 
@@ -38,13 +38,7 @@ impl Described for Declarations {
 
 impl Given for Declarations {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let declared = match fields.get(name)? {
-            Value::Array(declared) => declared,
-            other => {
-                fields.problem(name, format!("must be a list, not {}", kind(other)));
-                return None;
-            }
-        };
+        let declared = fields.list(name, "fields")?;
         if declared.len() > KnowledgeBase::MOST_FIELDS {
             fields.problem(name, format!("has more than {} fields", KnowledgeBase::MOST_FIELDS));
             return None;

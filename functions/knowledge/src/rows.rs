@@ -66,8 +66,8 @@ fn json(base: &KnowledgeBase, body: &[u8]) -> Result<Rows> {
         .map_err(|error| Error::Malformed(format!("the body is not valid JSON (for CSV send text/csv): {error}")))?;
     let mut problems = Problems::default();
     if let Some(mut fields) = Fields::of(&body, "", &mut problems) {
-        if let Some(other) = fields.required("entries").filter(|entries| !entries.is_array()) {
-            fields.problem("entries", format!("must be a list, not {}", kind(other)));
+        if fields.required("entries").is_some() {
+            fields.list("entries", "rows");
         }
         fields.finish();
     }

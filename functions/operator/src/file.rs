@@ -53,18 +53,11 @@ pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
     let categories = texts(&mut fields, "categories");
     let connection = read_connection(&mut fields);
     let (tools, rest) = (fields.required("tools"), fields.required("capabilities"));
-    let tools = match tools {
-        Some(Value::Array(tools)) if tools.len() > MOST_TOOLS => {
-            fields.problem("tools", format!("must be at most {MOST_TOOLS} tools"));
-            return None;
-        }
-        Some(Value::Array(tools)) => tools.as_slice(),
-        Some(other) => {
-            fields.problem("tools", format!("must be a list, not {}", kind(other)));
-            &[]
-        }
-        None => &[],
-    };
+    let tools = tools.and_then(|_| fields.list("tools", "tools")).unwrap_or_default();
+    if tools.len() > MOST_TOOLS {
+        fields.problem("tools", format!("must be at most {MOST_TOOLS} tools"));
+        return None;
+    }
     let capabilities = rest.and_then(|rest| capabilities::read(rest, fields.problems()));
     let only_events = matches!(connection, Some(ConnectionKind::None))
         && capabilities.as_ref().is_some_and(|capabilities| capabilities.supports_webhooks);

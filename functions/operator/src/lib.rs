@@ -34,7 +34,7 @@ use shared::{
     Deadline, Error, Platform, Result,
     clients::{Pipedream, Secrets},
     error::Problems,
-    fields::{Fields, kind},
+    fields::Fields,
     platform,
     store::{OrganizationMembers, Organizations, Services},
 };
@@ -93,16 +93,7 @@ fn read(mut fields: Fields<'_>) -> Option<Asked> {
     if let Some(import) = fields.get("import") {
         let mut of_import = Fields::of(import, "import", fields.problems())?;
         let app = of_import.required_text("app", 100);
-        let keys = match of_import.get("keys") {
-            None => Vec::new(),
-            Some(Value::Array(keys)) if keys.iter().all(Value::is_string) => {
-                keys.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-            }
-            Some(other) => {
-                of_import.problem("keys", format!("must be a list of keys of components, not {}", kind(other)));
-                Vec::new()
-            }
-        };
+        let keys = of_import.texts("keys", "keys of components", usize::MAX).unwrap_or_default();
         of_import.finish();
         fields.finish();
         return Some(Asked::Import { app: app?, keys });

@@ -22,14 +22,5 @@ pub(crate) fn bounded(fields: &mut Fields<'_>, name: &'static str, longest: usiz
 
 /// A required list of texts.
 pub(crate) fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
-    match fields.required(name) {
-        Some(Value::Array(texts)) if texts.iter().all(Value::is_string) => {
-            texts.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        }
-        Some(_) => {
-            fields.problem(name, "must be a list of texts");
-            Vec::new()
-        }
-        None => Vec::new(),
-    }
+    fields.required(name).and_then(|_| fields.texts(name, "texts", usize::MAX)).unwrap_or_default()
 }

@@ -2,7 +2,11 @@
 //!
 //! Each result is stored before the next action begins, so a crash repeats nothing.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use shared::{
@@ -51,6 +55,22 @@ struct Worked {
     used: Spent,
 }
 
+/// Awaits `work` while the calls that are under way go on: an answer must not wait past its time-out for the writes of other
+/// results.
+async fn beside<F: Future>(
+    working: &mut FuturesUnordered<impl Future<Output = Worked>>,
+    worked: &mut VecDeque<Worked>,
+    work: F,
+) -> F::Output {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            output = &mut work => return output,
+            Some(ended) = working.next() => worked.push_back(ended),
+        }
+    }
+}
+
 pub(crate) struct Actions<'a> {
     pub(crate) held: Held<'a>,
     pub(crate) definition: &'a Definition,
@@ -76,8 +96,10 @@ impl Actions<'_> {
         let mut end = None;
         let mut taken: Vec<String> = Vec::new();
         let mut working = FuturesUnordered::new();
+        let mut worked = VecDeque::new();
         loop {
-            let begun = if end.is_none() { self.begin(&actions, &taken, first).await } else { Ok(Begun::Nothing) };
+            let may_begin = end.is_none() && worked.is_empty();
+            let begun = if may_begin { self.begin(&actions, &taken, first).await } else { Ok(Begun::Nothing) };
             let came = match begun {
                 Ok(Begun::Call(planned)) => {
                     taken.push(planned.id.clone());
@@ -86,7 +108,11 @@ impl Actions<'_> {
                 }
                 Ok(Begun::Result(result)) => Ok(Came::Continue(result)),
                 Ok(Begun::Nothing) => {
-                    let Some(Worked { place, came, used }) = working.next().await else {
+                    let next = match worked.pop_front() {
+                        None => working.next().await,
+                        worked => worked,
+                    };
+                    let Some(Worked { place, came, used }) = next else {
                         return end.unwrap_or_else(|| Err(Error::internal("a run has no next step")));
                     };
                     taken.retain(|taken| *taken != place);
@@ -121,7 +147,8 @@ impl Actions<'_> {
                 unsaved.push(result);
                 continue;
             }
-            match deps.runs.save(run, lease, SavedStep::Action(&result), spent).await {
+            let save = deps.runs.save(run, lease, SavedStep::Action(&result), spent);
+            match beside(&mut working, &mut worked, save).await {
                 Ok(Saved::Yes) => {
                     actions.record(&result)?;
                     first = false;

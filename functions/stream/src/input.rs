@@ -56,7 +56,7 @@ impl RunInput {
         let input = Fields::of(body, path, &mut problems).and_then(|mut fields| {
             let named = names(&mut fields);
             let tools = tools(&mut fields);
-            let resumes = !list(&mut fields, "resume").is_empty();
+            let resumes = fields.list("resume", "answers").is_some_and(|answers| !answers.is_empty());
             let consent = if resumes { consent(&mut fields) } else { None };
             let said = if resumes { None } else { said(&mut fields, &tools) };
             let (thread, run) = named?;
@@ -72,7 +72,7 @@ impl RunInput {
 
 /// The person's decision.
 fn consent(fields: &mut Fields<'_>) -> Option<Consent> {
-    let [answer] = list(fields, "resume") else {
+    let Some([answer]) = fields.list("resume", "answers") else {
         fields.problem("resume", "must answer one interrupt: there is never more than one open");
         return None;
     };
@@ -102,7 +102,7 @@ fn decision(answer: &mut Fields<'_>) -> Option<Consent> {
 
 /// The person's last message, or the results of the front end's tools since.
 fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
-    let messages = list(fields, "messages");
+    let messages = fields.list("messages", "messages").unwrap_or_default();
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(last) = messages.iter().rposition(|message| role(message) == "user") else {
         fields.problem("messages", "must have a message of role user");
@@ -178,7 +178,7 @@ fn content(message: &mut Fields<'_>, longest: usize) -> Option<String> {
 
 /// The front end's tools that can be read.
 fn tools(fields: &mut Fields<'_>) -> Vec<FrontEndTool> {
-    let tools = list(fields, "tools");
+    let tools = fields.list("tools", "tools").unwrap_or_default();
     if tools.len() > MOST_TOOLS {
         fields.problem("tools", format!("must be at most {MOST_TOOLS}"));
         return Vec::new();
@@ -217,17 +217,6 @@ fn parameters(tool: &mut Fields<'_>) -> Option<Value> {
 
 fn json_length(schema: &Map<String, Value>) -> usize {
     serde_json::to_string(schema).map_or(usize::MAX, |text| text.len())
-}
-
-fn list<'a>(fields: &mut Fields<'a>, name: &'static str) -> &'a [Value] {
-    match fields.get(name) {
-        None => &[],
-        Some(Value::Array(items)) => items,
-        Some(other) => {
-            fields.problem(name, format!("must be a list, not {}", kind(other)));
-            &[]
-        }
-    }
 }
 
 #[cfg(test)]

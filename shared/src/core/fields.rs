@@ -200,6 +200,34 @@ impl<'a> Fields<'a> {
         value
     }
 
+    /// An optional list. `of` names its items in the problem: "must be a list of hosts, not text".
+    pub fn list(&mut self, name: &'static str, of: &str) -> Option<&'a [Value]> {
+        match self.get(name)? {
+            Value::Array(items) => Some(items),
+            other => {
+                self.problem(name, format!("must be a list of {of}, not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    /// An optional list of texts of at most `longest` characters each. Other items are reported and left out.
+    pub fn texts(&mut self, name: &'static str, of: &str, longest: usize) -> Option<Vec<String>> {
+        let mut texts = Vec::new();
+        for (index, item) in self.list(name, of)?.iter().enumerate() {
+            let problem = match item.as_str() {
+                Some(text) if text.chars().count() > longest => format!("must have at most {longest} characters"),
+                Some(text) => {
+                    texts.push(text.to_owned());
+                    continue;
+                }
+                None => format!("must be text, not {}", kind(item)),
+            };
+            self.problem(&format!("{name}[{index}]"), problem);
+        }
+        Some(texts)
+    }
+
     pub fn members(&mut self, name: &'static str) -> Vec<(&'a String, &'a Value)> {
         match self.get(name) {
             None => Vec::new(),

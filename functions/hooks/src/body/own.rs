@@ -3,7 +3,7 @@
 use shared::{
     declared::Given,
     described::{Described, Json, Schemas, names},
-    fields::{Fields, kind},
+    fields::Fields,
     models::{SignatureAlgorithm, SignatureEncoding},
     webhooks::{AddressRange, OWN_PREFIX, Scheme},
 };
@@ -73,11 +73,7 @@ shared::described!(Addresses => {"type": "array", "minItems": 1, "maxItems": MOS
 
 impl Given for Addresses {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let given = fields.get(name)?;
-        let Some(list) = given.as_array() else {
-            fields.problem(name, format!("must be a list, not {}", kind(given)));
-            return None;
-        };
+        let list = fields.list(name, "addresses")?;
         if list.is_empty() || list.len() > MOST_ADDRESSES {
             fields.problem(name, format!("must have 1 to {MOST_ADDRESSES} entries"));
         }

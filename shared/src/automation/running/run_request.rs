@@ -224,13 +224,12 @@ impl<const LONGEST: usize> Given for LongText<LONGEST> {
 
 impl Given for ToolList {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        match fields.get(name)? {
-            Value::Array(named) if named.len() <= MOST_TOOLS => return Some(Self(named.clone())),
-            Value::Array(_) => fields
-                .problem(name, format!("names more than {MOST_TOOLS} tools; name only the tools that the run needs")),
-            other => fields.problem(name, format!("must be a list of names and ids of tools, not {}", kind(other))),
+        let named = fields.list(name, "names and ids of tools")?;
+        if named.len() > MOST_TOOLS {
+            fields.problem(name, format!("names more than {MOST_TOOLS} tools; name only the tools that the run needs"));
+            return None;
         }
-        None
+        Some(Self(named.to_vec()))
     }
 }
 

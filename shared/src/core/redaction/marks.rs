@@ -29,14 +29,11 @@ pub struct Marks(Vec<String>);
 impl Marks {
     /// Reads the field `redact`. `not_an_argument` returns the mistake in a path that would hide nothing.
     pub fn read(fields: &mut Fields<'_>, not_an_argument: impl Fn(&str) -> Option<String>) -> Self {
-        let paths = match fields.get("redact") {
-            None => return Self::default(),
-            Some(Value::Array(paths)) if paths.len() <= MOST => paths,
-            Some(_) => {
-                fields.problem("redact", format!("must be a list of at most {MOST} paths"));
-                return Self::default();
-            }
-        };
+        let Some(paths) = fields.list("redact", "paths") else { return Self::default() };
+        if paths.len() > MOST {
+            fields.problem("redact", format!("must have at most {MOST} paths"));
+            return Self::default();
+        }
         let mut marks = BTreeSet::new();
         for (index, path) in paths.iter().enumerate() {
             match read_path(path, &not_an_argument) {

@@ -4,7 +4,6 @@ use std::{fmt, str::FromStr};
 
 use jiff::{ToSpan, Zoned, civil::Weekday, tz::TimeZone};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{fields::Fields, models::Timestamp};
 
@@ -101,14 +100,10 @@ impl Hours {
 
     fn read_days(hours: &mut Fields<'_>) -> Vec<String> {
         let known = || DAYS.map(|(day, _)| day).join(", ");
-        let listed = match hours.get("days") {
-            None => return Vec::new(),
-            Some(Value::Array(listed)) if !listed.is_empty() => listed,
-            Some(_) => {
-                hours.problem("days", format!("must be a list of days: {}", known()));
-                return Vec::new();
-            }
-        };
+        let Some(listed) = hours.list("days", "days") else { return Vec::new() };
+        if listed.is_empty() {
+            hours.problem("days", format!("must name days: {}", known()));
+        }
         let mut days = Vec::new();
         for (index, day) in listed.iter().enumerate() {
             match DAYS.iter().find(|(name, _)| day == name) {
@@ -165,7 +160,7 @@ pub(super) fn read_time_zone(fields: &mut Fields<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::error::Problems;

@@ -116,20 +116,11 @@ impl Parameter {
     }
 
     fn parse_array(fields: &mut Fields<'_>) -> Option<Self> {
-        let fixed = match fields.get("fixedValues") {
-            None => Vec::new(),
-            Some(Value::Array(values)) => {
-                let path = fields.path("fixedValues");
-                for (index, value) in values.iter().enumerate() {
-                    check_storable(value, &format!("{path}[{index}]"), 0, fields.problems());
-                }
-                values.clone()
-            }
-            Some(other) => {
-                fields.problem("fixedValues", format!("must be a list, not {}", kind(other)));
-                Vec::new()
-            }
-        };
+        let fixed = fields.list("fixedValues", "values").unwrap_or_default();
+        let path = fields.path("fixedValues");
+        for (index, value) in fixed.iter().enumerate() {
+            check_storable(value, &format!("{path}[{index}]"), 0, fields.problems());
+        }
         let path = fields.path("aiExtension");
         let extension = match fields.get("aiExtension") {
             None => Extension::default(),
@@ -149,7 +140,7 @@ impl Parameter {
         if fixed.is_empty() && !extension.enabled {
             fields.problem("fixedValues", "must hold at least one value unless aiExtension is enabled");
         }
-        Some(Self::ArrayExtendable { fixed, extension })
+        Some(Self::ArrayExtendable { fixed: fixed.to_vec(), extension })
     }
 
     /// The model-visible property of the arguments, and whether it is required.

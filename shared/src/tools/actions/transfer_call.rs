@@ -44,7 +44,7 @@ use super::{
 use crate::{
     Result,
     clients::call_control::NotAccepted,
-    fields::{Fields, kind},
+    fields::Fields,
     models::{ExecutionId, Fault, Timestamp},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
@@ -244,16 +244,13 @@ impl Allowed {
                 target.finish();
                 read.map(Self::Target)
             }
-            (None, Some(Value::Array(values))) if (1..=MOST_DESTINATIONS).contains(&values.len()) => {
+            (None, Some(_)) => {
+                let values = fields.list("destinations", "destinations")?;
+                if !(1..=MOST_DESTINATIONS).contains(&values.len()) {
+                    fields.problem("destinations", format!("must hold 1 to {MOST_DESTINATIONS} destinations"));
+                    return None;
+                }
                 Self::read_all(values, fields)
-            }
-            (None, Some(Value::Array(_))) => {
-                fields.problem("destinations", format!("must hold 1 to {MOST_DESTINATIONS} destinations"));
-                None
-            }
-            (None, Some(other)) => {
-                fields.problem("destinations", format!("must be a list, not {}", kind(other)));
-                None
             }
             (None, None) => {
                 fields.problem("target", "is required, or destinations for the model to choose from");

@@ -25,7 +25,7 @@ use crate::{
     declared::{self, Body, Given, Text, Whole},
     described::Described,
     error::Problems,
-    fields::{Fields, kind},
+    fields::Fields,
     models::{OrganizationId, Service, ServiceId, folded_name},
     store::{Cursor, NotAPlace},
 };
@@ -107,26 +107,9 @@ impl Given for TriggerKind {
 
 impl Given for ServiceNames {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let given = match fields.get(name)? {
-            Value::Array(given) => given,
-            other => {
-                fields.problem(name, format!("must be a list of names, not {}", kind(other)));
-                return None;
-            }
-        };
-        if given.len() > MOST_SERVICES {
+        let services = fields.texts(name, "names", LONGEST_SERVICE)?;
+        if services.len() > MOST_SERVICES {
             fields.problem(name, format!("must have at most {MOST_SERVICES} names"));
-            return None;
-        }
-        let mut services = Vec::new();
-        for (index, value) in given.iter().enumerate() {
-            match value.as_str() {
-                Some(service) if service.chars().count() <= LONGEST_SERVICE => services.push(service.to_owned()),
-                _ => fields.problem(
-                    &format!("{name}[{index}]"),
-                    format!("must be a service's name of at most {LONGEST_SERVICE} characters"),
-                ),
-            }
         }
         Some(Self(services))
     }

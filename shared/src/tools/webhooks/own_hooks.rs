@@ -90,7 +90,8 @@ pub(super) fn is_from_allowed(hook: &HookKeys<'_>, request: &WebhookRequest<'_>)
 pub(super) fn is_signed(own: &OwnHook, secret: &SecretString, request: &WebhookRequest<'_>) -> Option<()> {
     let key = secret.expose_secret().as_bytes();
     let signature = single(request.headers, own.header.as_deref()?)?.trim();
-    let signature = signature.strip_prefix(own.prefix.as_deref().unwrap_or_default())?;
+    // A stored prefix has no blank at its end: `HMAC <signature>`.
+    let signature = signature.strip_prefix(own.prefix.as_deref().unwrap_or_default())?.trim_start();
     let signature = match own.encoding {
         SignatureEncoding::Hex => from_hex(signature)?,
         SignatureEncoding::Base64 => BASE64.decode(signature).ok()?,

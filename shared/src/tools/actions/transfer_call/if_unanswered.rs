@@ -17,7 +17,7 @@ use crate::{
     Result,
     actions::ActionClients,
     clients::twilio,
-    fields::{Fields, kind},
+    fields::Fields,
     models::{DialDestination, ExecutionId, ReturningTransfer, Timestamp},
     tool::{CallContext, Effect, ToolOutcome},
 };
@@ -47,26 +47,17 @@ impl IfUnanswered {
         let after_seconds = after_seconds.map_or(Some(RINGS), |seconds| u16::try_from(seconds).ok());
         let say = rule.text("say", LONGEST_SENTENCE);
         let returns = rule.boolean("return", true);
-        let then = match rule.get("then") {
-            None => Some(Vec::new()),
-            Some(Value::Array(values)) if values.len() <= MOST_FURTHER => {
-                let read = values.iter().enumerate().map(|(place, value)| {
-                    let mut target = Fields::of(value, format!("{path}.then[{place}]"), rule.problems())?;
-                    let read = Target::read(&mut target)?;
-                    target.finish();
-                    read
-                });
-                read.collect::<Vec<_>>().into_iter().collect()
-            }
-            Some(Value::Array(_)) => {
-                rule.problem("then", format!("must hold at most {MOST_FURTHER} destinations"));
-                None
-            }
-            Some(other) => {
-                rule.problem("then", format!("must be a list, not {}", kind(other)));
-                None
-            }
-        };
+        let values = rule.list("then", "destinations").unwrap_or_default();
+        if values.len() > MOST_FURTHER {
+            rule.problem("then", format!("must hold at most {MOST_FURTHER} destinations"));
+        }
+        let read = values.iter().take(MOST_FURTHER).enumerate().map(|(place, value)| {
+            let mut target = Fields::of(value, format!("{path}.then[{place}]"), rule.problems())?;
+            let read = Target::read(&mut target)?;
+            target.finish();
+            read
+        });
+        let then: Option<Vec<_>> = read.collect::<Vec<_>>().into_iter().collect();
         for (place, target) in then.iter().flatten().enumerate() {
             if target.dialled().is_none() {
                 rule.problem(&format!("then[{place}].type"), "must be number or sip: an assistant is not rung");
