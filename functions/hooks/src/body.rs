@@ -19,7 +19,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    declared::{Body, Name, Text, read},
+    declared::{Body, Kept, Name, Setting, Text, read},
     fields::Fields,
     models::{Hook, OwnHook, SecretId, SignatureAlgorithm, SignatureEncoding, folded_name},
     webhooks::{HookSecret, Scheme},
@@ -83,9 +83,9 @@ shared::kinds_of_text! {
 
 #[derive(Body)]
 pub(crate) struct HookChange {
-    label: Option<Name<LONGEST_LABEL>>,
+    label: Setting<Name<LONGEST_LABEL>>,
     /// The next secret.
-    secret: Option<Text<LONGEST_SECRET>>,
+    secret: Kept<Text<LONGEST_SECRET>>,
     /// A next secret of ours.
     rotate: Option<bool>,
     /// The id of a secret.
@@ -192,10 +192,9 @@ pub(crate) fn new_hook(body: &Value) -> Result<CheckedHook> {
 }
 
 pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
-    let (scheme, mut cleared) = (Scheme::of_hook(hook), false);
+    let scheme = Scheme::of_hook(hook);
     let new: HookChange = read(body, |new: &mut HookChangeDraft, fields| {
-        cleared = fields.cleared("label");
-        if let Some(given) = &new.secret {
+        if let Some(given) = &new.secret.0 {
             check_secret(fields, scheme, given);
         }
         let (rotate, reveal) = (new.rotate.unwrap_or_default(), new.reveal.unwrap_or_default());
@@ -208,12 +207,12 @@ pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
         if new.remove_secret.is_some_and(|id| hook.secrets.iter().all(|secret| secret.id != id)) {
             fields.problem("remove_secret", "is not one of the hook's secrets");
         }
-        let asked = [new.secret.is_some(), rotate, new.remove_secret.is_some(), reveal];
+        let asked = [new.secret.0.is_some(), rotate, new.remove_secret.is_some(), reveal];
         if asked.into_iter().filter(|asked| *asked).count() > 1 {
             fields.problem("secret", "only one of secret, rotate, remove_secret and reveal can be asked for at once");
         }
     })?;
-    let secret = match new.secret {
+    let secret = match new.secret.0 {
         Some(given) => Some(Secret { content: Some(HookSecret::of(given.0)), shown: None }),
         None if new.rotate.unwrap_or_default() => {
             let made = generate(scheme)?;
@@ -221,7 +220,11 @@ pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
         }
         None => None,
     };
-    let label = new.label.map(String::from).or_else(|| cleared.then(String::new));
+    let label = match new.label {
+        Setting::Kept => None,
+        Setting::Cleared => Some(String::new()),
+        Setting::Set(label) => Some(label.into()),
+    };
     Ok(Change { label, secret, remove_secret: new.remove_secret, reveal: new.reveal.unwrap_or_default() })
 }
 

@@ -1,6 +1,5 @@
 //! The body of `POST /api/{slug}/knowledge-bases`.
 
-use serde_json::Value;
 use shared::{
     declared::{Body, Given, Name, Text},
     described::{Described, Json, Schemas, json},
@@ -50,6 +49,9 @@ impl Given for Declarations {
             let name: Option<FieldName> = field.required_parse("name");
             let kind = field.required_parse("type");
             let label = field.name("label", LONGEST_LABEL);
+            if label.as_deref().is_some_and(|label| ["id", "text"].contains(&&*label.to_lowercase())) {
+                field.problem("label", "must not be id or text: a table's column of that name is the entry's own");
+            }
             if let Some(name) = name.as_ref().filter(|name| read.iter().any(|field| field.name == **name)) {
                 field.problem("name", format!("{name} is declared twice"));
             }
@@ -64,6 +66,7 @@ impl Given for Declarations {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
     use shared::{Error, Result, declared};
 
     use super::*;

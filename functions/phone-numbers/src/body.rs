@@ -11,8 +11,8 @@ use serde_json::Value;
 use shared::{
     Result,
     clients::twilio::Account,
-    declared::{Body, BodyMember, Given, Kept, Text, Whole, read},
-    described::{Json, Schemas, json, nullable},
+    declared::{Body, Given, Kept, Setting, Text, Whole, read},
+    described::json,
     fields::Fields,
     models::{AgentId, E164},
 };
@@ -102,7 +102,9 @@ impl Given for TwilioAccount {
         let (value, path) = (fields.get(name)?, fields.path(name));
         let mut fields = Fields::of(value, path, fields.problems())?;
         let draft = <Self as Body>::draft(&mut fields);
-        match (fields.get("api_key_sid").is_some(), fields.get("api_key_secret").is_some()) {
+        let mut given =
+            |name| fields.get(name).is_some_and(|value| value.as_str().is_none_or(|text| !text.trim().is_empty()));
+        match (given("api_key_sid"), given("api_key_secret")) {
             (true, false) => fields.problem("api_key_secret", "is required beside api_key_sid"),
             (false, true) => fields.problem("api_key_sid", "is required beside api_key_secret"),
             _ => {}
@@ -116,63 +118,6 @@ impl From<TwilioAccount> for Account {
     fn from(TwilioAccount { account_sid, auth_token, api_key_sid, api_key_secret }: TwilioAccount) -> Self {
         let key = api_key_sid.zip(api_key_secret).map(|(sid, secret)| (sid.0, SecretString::from(secret.0)));
         Self::new(account_sid.0, SecretString::from(auth_token.0), key)
-    }
-}
-
-/// A change of an optional value. Empty text keeps it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Setting<T> {
-    /// Absent from the body.
-    Kept,
-    /// JSON `null`.
-    Cleared,
-    Set(T),
-}
-
-impl<T> Setting<T> {
-    /// The value after the change.
-    pub(crate) fn after(self, before: Option<T>) -> Option<T> {
-        match self {
-            Self::Kept => before,
-            Self::Cleared => None,
-            Self::Set(value) => Some(value),
-        }
-    }
-
-    /// The same change of the value's text.
-    pub(crate) fn text(self) -> Setting<String>
-    where
-        T: ToString,
-    {
-        match self {
-            Self::Kept => Setting::Kept,
-            Self::Cleared => Setting::Cleared,
-            Self::Set(value) => Setting::Set(value.to_string()),
-        }
-    }
-
-    pub(crate) fn given(&self) -> Option<&T> {
-        match self {
-            Self::Set(value) => Some(value),
-            Self::Kept | Self::Cleared => None,
-        }
-    }
-}
-
-impl<T: Given> BodyMember for Setting<T> {
-    type Draft = Self;
-    const REQUIRED: bool = false;
-
-    fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self {
-        if fields.cleared(name) { Self::Cleared } else { T::read(fields, name).map_or(Self::Kept, Self::Set) }
-    }
-
-    fn whole(draft: Self) -> Option<Self> {
-        Some(draft)
-    }
-
-    fn schema(schemas: &mut Schemas) -> Json {
-        nullable(T::schema(schemas))
     }
 }
 

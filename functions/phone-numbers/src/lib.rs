@@ -268,7 +268,7 @@ async fn update(
         label: change.label.0.map_or_else(|| before.label.clone(), |label| label.0),
         agent_id: change.agent_id.after(before.agent_id),
         fallback_number: change.fallback_number.after(before.fallback_number.clone()),
-        vapi_phone_number_id: change.vapi_phone_number_id.text().after(before.vapi_phone_number_id.clone()),
+        vapi_phone_number_id: change.vapi_phone_number_id.after(before.vapi_phone_number_id.clone()),
         wait_ms: change.wait_ms.after(Some(Whole(before.wait_ms))).map_or(0, |wait| wait.0),
         ..before.clone()
     };

@@ -112,6 +112,13 @@ impl<T> Setting<T> {
             Self::Set(value) => Some(value.into()),
         }
     }
+
+    pub const fn given(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Kept | Self::Cleared => None,
+        }
+    }
 }
 
 impl<T: Given> BodyMember for Setting<T> {
@@ -141,10 +148,13 @@ impl<T: Given> BodyMember for Kept<T> {
     const REQUIRED: bool = false;
 
     fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self {
-        if fields.cleared(name) {
+        let (before, value) = (fields.problems().iter().count(), T::read(fields, name));
+        // JSON `null`, and text that counts as absent.
+        let is_given = fields.cleared(name) || fields.get(name).is_some();
+        if value.is_none() && is_given && fields.problems().iter().count() == before {
             fields.problem(name, T::NOT_CLEARED);
         }
-        Self(T::read(fields, name))
+        Self(value)
     }
 
     fn whole(draft: Self) -> Option<Self> {

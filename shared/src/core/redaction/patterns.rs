@@ -175,8 +175,12 @@ fn is_id(text: &str) -> bool {
         || twilio.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The digest of a loop item's key, in the place of its steps: `each[739ce1234567e55e].page`.
+/// The digest of a loop item's key, in the place of its steps: `each[739ce1234567e55e].page`, or `[739ce1234567e55e-2]` for an
+/// equal item.
 fn is_key_digest(text: &str) -> bool {
+    let times =
+        text.split_once('-').filter(|(_, times)| times.len() <= 4 && times.bytes().all(|byte| byte.is_ascii_digit()));
+    let text = times.map_or(text, |(digest, _)| digest);
     let hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
     text.len() == 16 && text.bytes().all(hex) && text.bytes().any(|byte| byte.is_ascii_lowercase())
 }
