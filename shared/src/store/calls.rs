@@ -18,6 +18,7 @@ pub use starting::AddedEarly;
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
 
 use super::{
     CreatedFilter, Cursor, Page,
@@ -139,8 +140,13 @@ impl Calls {
 
     /// Claims the results for delivery to the model. `None` if another invocation did, or the call does not exist.
     pub async fn take_context(&self, organization: OrganizationId, call: &CallId) -> Result<Option<Call>> {
-        self.update(organization, call, "SET #context_taken_at = :now, #updated_at = :now")
-            .when("#organization_id = :organization AND attribute_not_exists(#context_taken_at)")
+        self.update(organization, call, "SET #context_taken_at = :now, #context_taken_by = :worker, #updated_at = :now")
+            // The second clause accepts the SDK's repetition of this update after a lost answer.
+            .when(
+                "#organization_id = :organization AND (attribute_not_exists(#context_taken_at) OR \
+                 #context_taken_by = :worker)",
+            )
+            .with([(":worker", text(Uuid::new_v4()))])
             .updated()
             .await
     }

@@ -10,7 +10,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
-use tests::{Fault, World, automation::AMPLE};
+use tests::{Fault, Trouble, World, automation::AMPLE};
 use uuid::Uuid;
 
 /// Without an hour's boundary in a test.
@@ -129,6 +129,20 @@ async fn a_plan_counts_and_starts_nothing_and_a_started_one_replays_each_event_o
         (entries.len(), &entries[0]["action"], &entries[0]["details"]["events"]),
         (1, &json!("started"), &json!(45))
     );
+}
+
+/// The SDK repeats an update whose answer is lost.
+#[tokio::test]
+async fn a_lost_answer_of_the_database_ends_no_replay() {
+    let (world, automation, hook) = world().await;
+    events(&world, &hook, 45, &[&automation], "urgent");
+    let plan = plan(&world, &json!({})).await;
+    start(&world, &plan).await;
+    world.aws.inject(Fault::new("UpdateItem", "replays", Trouble::DropAfter));
+    to_the_end(&world).await;
+    let done = shown(&world, &plan).await;
+    assert_eq!((&done["status"], progress(&done)), (&json!("completed"), [45, 45, 0, 0]), "{done}");
+    replayed(&world, &automation);
 }
 
 #[tokio::test]

@@ -305,7 +305,15 @@ impl EventReplays {
         let seen = replay.batch;
         let replay = self.next_batch(replay, deadline).await?;
         if !self.replays.save(&replay, seen).await? {
-            return Ok(());
+            // Another delivery saved the batch, or this one did and the SDK repeated the update after a lost answer. A second message
+            // of the next batch is harmless, and none would leave the replay as it is.
+            return match self.replays.get(message.organization_id, message.replay_id).await {
+                Ok(saved) if saved.batch == seen + 1 && saved.status(Timestamp::now()) == ReplayStatus::Running => {
+                    self.send(&saved).await
+                }
+                Ok(_) | Err(Error::NotFound(_)) => Ok(()),
+                Err(error) => Err(error),
+            };
         }
         if replay.finished_at.is_some() {
             tracing::info!(replay.id = %replay.id, events = replay.progress.events, "a replay is completed");
