@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use shared::{
-    Deadline, Result,
+    Deadline, Error, Result,
     automation::{
         Data, Definition, Lowered, MOST_COMPARED, Outputs, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
         items_together, next_poll,
@@ -206,9 +206,14 @@ async fn start(
         dry_run: false,
         parent: None,
     };
-    let (run, is_new) = Box::pin(deps.starter.start(automation, &cause)).await?;
-    if is_new {
-        tracing::info!(automation.id = %automation.id, run.id = %run.id, "a poll started a run");
+    match Box::pin(deps.starter.start(automation, &cause)).await {
+        Ok((run, true)) => tracing::info!(automation.id = %automation.id, run.id = %run.id, "a poll started a run"),
+        Ok((_, false)) => {}
+        // Another attempt would end in the same way, and the source's other items wait for it.
+        Err(Error::Conflict(why)) => {
+            tracing::warn!(automation.id = %automation.id, "a poll's item began no run: {why}");
+        }
+        Err(error) => return Err(error),
     }
     Ok(())
 }

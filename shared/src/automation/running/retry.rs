@@ -151,12 +151,18 @@ impl RunStarter {
                 first_run: Some(first),
                 ..AutomationRun::queued(id, organization, run.trigger_type, run.limits, kept_until)
             };
+            // If this process dies after the next write, the run begins all the same.
+            self.queue.put_if_lost(organization, id).await?;
             if runs.create_retry(&new, &next, run.id).await? {
                 let begun = self.count_and_put(&automation, new).await?;
                 return Ok(Retry { version: number, actions: planned, run: Some((begun, true)) });
             }
             let before = runs.get(organization, id).await?;
             if !before.status.is_over() || before.started_at.is_some() {
+                if let Some(other) = before.automation_version.filter(|other| *other != number) {
+                    let problem = format!("the run was retried with version {other}, as the run {id}; retry that run");
+                    return Err(Error::Conflict(problem));
+                }
                 let again = self.queue.put_again(before).await?;
                 return Ok(Retry { version: number, actions: planned, run: Some((again, false)) });
             }

@@ -74,7 +74,7 @@ impl RunStarter {
         if self.queue.runs.create_planned(&run, &plan).await? {
             return Ok((self.count_and_put(automation, run).await?, true));
         }
-        let earlier = self.queue.runs.get(run.organization_id, run.id).await?;
+        let earlier = self.earlier(&run).await?;
         if earlier.request_hash != requested.hash {
             let id = earlier.id;
             let problem =
@@ -113,10 +113,21 @@ impl RunStarter {
         if !runs.create_planned(&run, &plan).await? {
             // Another delivery of the same message was first. The count stays, for it may be the only one of this run: the count of a
             // name is not repeated.
-            let earlier = runs.get(organization, run.id).await?;
+            let earlier = self.earlier(&run).await?;
             return self.queue.put_again(earlier).await.map(Some);
         }
         self.queue.put(run).await.map(Some)
+    }
+
+    /// The run that the cause of this one began before.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it has expired and its row is still there.
+    async fn earlier(&self, run: &AutomationRun) -> Result<AutomationRun> {
+        self.queue.runs.get(run.organization_id, run.id).await.map_err(|error| match error {
+            Error::NotFound(_) => Error::Conflict("its run began so long ago that the history no longer has it".into()),
+            error => error,
+        })
     }
 
     async fn new_run(

@@ -201,6 +201,30 @@ async fn a_retry_does_only_the_items_that_failed_without_effect() {
     assert_eq!(entered(&books)[5..], ["refused"]);
 }
 
+/// Results are found by their place, which has the loop's id and the item's key.
+#[tokio::test]
+async fn a_retry_with_other_places_asks_about_each_action_that_acted() {
+    for changed in [json!({"key": "{{row.name}}"}), json!({"id": "every"})] {
+        let (world, books) = books().await;
+        let rows = json!([{"id": 1, "name": "e1"}, {"id": 2, "name": "refused"}]);
+        let automation = world.activate(&world.manual(&json!([each(json!({}))]))).await;
+        let run = world.start_automation(&automation, "once", &json!({"rows": rows})).await;
+        world.deliver_runs().await;
+        let id = automation.id.to_string();
+        let etag = world.automation("GET", &format!("/{id}"), &Value::Null).await.headers["etag"].clone();
+        world.put_automation(&id, &etag, &world.manual(&json!([each(changed)]))).await.expect(200);
+        world.automation("POST", &format!("/{id}/activate"), &json!({"version": 2})).await.expect(200);
+        let path = format!("/api/{}/runs/{}/retry", world.home.slug, run.id);
+        let ask = |body: Value| Event::post(&path, &body).user(&world.home.user_id);
+        let plan = world.send("runs", &ask(json!({"version": "active"}))).await.expect(200);
+        let acted = plan["actions"].as_array().unwrap().iter().find(|one| one["action_id"] == "each[1].enter").unwrap();
+        assert_eq!(acted["step"], "unknown", "{plan}");
+        let unasked = ask(json!({"version": "active", "dry_run": false}));
+        assert_eq!(world.send("runs", &unasked).await.wrong_fields(), ["confirm_unknown"]);
+        assert_eq!(entered(&books), ["e1", "refused"]);
+    }
+}
+
 #[tokio::test]
 async fn a_choice_runs_one_branch_and_none_after_an_outage() {
     let (world, books) = books().await;

@@ -1,6 +1,6 @@
 //! Retries of runs with loops and branches: results are kept by their place, `each[42].notify`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -50,6 +50,9 @@ pub(super) fn plan(
     results: &BTreeMap<u32, ActionResult>,
     stopped_at: &[String],
 ) -> (Vec<RetryAction>, Vec<KeptAction>) {
+    let (mut loops, mut loops_before) = (HashMap::new(), HashMap::new());
+    loops_around(steps, &Vec::new(), &mut loops);
+    loops_around(earlier, &Vec::new(), &mut loops_before);
     let (steps, earlier) = (all_steps(steps), all_steps(earlier));
     let of_id = |steps: &[&DefinedStep], id: &str| steps.iter().copied().find(|step| step.id() == Some(id)).cloned();
     let (mut planned, mut kept) = (Vec::new(), Vec::new());
@@ -63,7 +66,8 @@ pub(super) fn plan(
         }
         reached.insert(result.action_id.clone());
         let Some(step) = of_id(&steps, &result.action_id) else { continue };
-        let same = of_id(&earlier, &result.action_id).is_some_and(|before| is_same(&before, &step));
+        let has_its_place = loops.get(&*result.action_id) == loops_before.get(&*result.action_id);
+        let same = has_its_place && of_id(&earlier, &result.action_id).is_some_and(|before| is_same(&before, &step));
         let keeping = KeptAction { index: KEPT.saturating_add(*number), from: *number };
         let again = if result.kind == StepKind::Action {
             again(result, same, before_failures, keeping)
@@ -90,6 +94,24 @@ pub(super) fn plan(
         }
     }
     (planned, kept)
+}
+
+/// Loops around a step, the outermost first: each one's id and the template of its items' keys. Places consist of them, so a
+/// result is found again only if they are unchanged.
+type Loops<'a> = Vec<(&'a str, Option<&'a str>)>;
+
+/// The loops around each step, by its id.
+fn loops_around<'a>(steps: &'a [DefinedStep], around: &Loops<'a>, found: &mut HashMap<&'a str, Loops<'a>>) {
+    for step in steps {
+        found.insert(step.id().unwrap_or_default(), around.clone());
+        let mut within = around.clone();
+        if let DefinedStep::ForEach(each) = step {
+            within.push((&each.id, each.key.as_deref()));
+        }
+        for inner in step.inner() {
+            loops_around(inner, &within, found);
+        }
+    }
 }
 
 /// A loop keeps its list, and a choice its branch.
