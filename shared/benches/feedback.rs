@@ -210,6 +210,7 @@ fn run(shape: Shape) -> Measured {
             delivery: None,
             conversation: &Conversation::default(),
             trigger: ExecutionOrigin::Automation,
+            refused: None,
             deadline: Deadline::after(Duration::from_secs(3_600)),
         },
         step_needs: Duration::from_secs(1),

@@ -162,6 +162,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             delivery: requested.tool_call_id(),
             conversation,
             trigger: ExecutionOrigin::Conversation,
+            refused: None,
             deadline,
         };
         let (tool, row) = (&tool, &row);

@@ -234,6 +234,7 @@ async fn run(
         delivery: None,
         conversation,
         trigger: ExecutionOrigin::CallStart,
+        refused: None,
         deadline: until.reserving(RESERVE),
     };
     let executed = voice.executor.execute(tool, ExecutionRequest::new(id, &arguments), &context, None);

@@ -330,6 +330,7 @@ impl ServerHandler for Server {
             delivery: None,
             conversation,
             trigger: ExecutionOrigin::Conversation,
+            refused: None,
             deadline: self.deadline,
         };
         let request = ExecutionRequest::new(id, &arguments);

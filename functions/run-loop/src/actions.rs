@@ -15,7 +15,7 @@ use shared::{
     backoff::Backoff,
     error,
     injection::{Ended, Ending, LLM_AGENT},
-    models::{ActionResult, ExecutionOrigin, OfferedTool, RunId, RunStatus, Spent, Timestamp},
+    models::{ActionResult, ExecutionOrigin, ExecutionStatus, OfferedTool, RunId, RunStatus, Spent, Timestamp},
     store::{Saved, SavedStep, Waits},
     tool::{CallContext, Conversation, NotBound, Offered, RECORDING, Subject, ToolOutcome, Toolbox, Unavailable},
 };
@@ -234,17 +234,33 @@ impl Actions<'_> {
         if let Some(instead) = asking.stops(planned, asked.as_ref(), &redact).await? {
             return Ok(instead);
         }
-        let quota = EffectQuota::of_actions(&deps.executor.quotas, run, self.definition.quotas);
+        let quota = EffectQuota::of_run(&deps.executor.quotas, run, self.definition.quotas);
         if let (Some(effect), Some(quota)) = (effect.filter(|_| callable && !run.dry_run), quota) {
             let name = format!("{} {}", run.id, planned.id);
             if let Some(why) = quota.take(effect, Some(&name), deadline).await? {
-                let failed = planned.failed(why, Timestamp::now());
-                return Ok(Came::Continue(Box::new(ActionResult { redact, ..failed })));
+                let (started_at, before) = (Timestamp::now(), self.outcome_before(planned, &why).await?);
+                let result = match before {
+                    Some(outcome) => planned.finished(&outcome, false, started_at),
+                    None => planned.failed(why, started_at),
+                };
+                return Ok(Came::Continue(Box::new(ActionResult { redact, ..result })));
             }
         }
         let result = Box::pin(self.call(planned, first, spent)).await?;
         let with_asking = |result| Came::Continue(Box::new(with_asking(result, asked.as_ref())));
         Ok(result.map_or(Came::Break(Ended::OutOfTime), with_asking))
+    }
+
+    /// The outcome of an earlier attempt at an action that must not begin any more: its process died before it was stored.
+    async fn outcome_before(&self, planned: &PlannedAction<'_>, refused: &str) -> Result<Option<ToolOutcome>> {
+        let limit = Duration::from_secs(planned.action.timeout_seconds);
+        let Ok(bound) = self.toolbox.check(planned.tool, &planned.arguments) else { return Ok(None) };
+        if !bound.knows_deliveries() {
+            return Ok(None);
+        }
+        let context = CallContext { refused: Some(refused), ..self.context(planned) };
+        let outcome = bound.call_within(limit, &context).await?;
+        Ok((outcome.status != ExecutionStatus::Limited).then_some(outcome))
     }
 
     /// Calls the tool of an action, and retries where that is wanted and harmless. `None` if there is no time for it.
@@ -326,6 +342,7 @@ impl Actions<'_> {
             delivery: Some(&planned.id),
             conversation: &NOBODY,
             trigger: ExecutionOrigin::Automation,
+            refused: None,
             deadline: deadline.reserving(SAVE_RESERVE + RECORDING),
         }
     }

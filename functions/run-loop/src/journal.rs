@@ -8,7 +8,8 @@ use shared::{
     error::{self, OverBudget},
     injection::{Dialogue, Ended, Ending, Journal},
     models::{
-        ActionResult, AutomationRun, AutomationStatus, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp,
+        ActionResult, AutomationRun, AutomationStatus, BudgetUse, OrganizationId, RunAnswer, RunReply, RunTrigger,
+        Timestamp,
     },
     store::{AutomationRuns, Automations, Budgets, Lease, Saved, SavedStep, Waits, over},
 };
@@ -101,12 +102,14 @@ impl Journal for RunJournal<'_> {
         // The cost counts even if the answer cannot be saved.
         let (saved, ()) = join!(saved, self.meter.add(answer.cost));
         Ok(match stop(saved?, || UnsavedSteps::Answer(answer.clone())) {
-            // The calls of the answer come next.
-            ControlFlow::Continue(()) => withdrawn(self.automations, self.run)
-                .await?
-                .map_or(ControlFlow::Continue(()), |why| ControlFlow::Break(Stop::Withdrawn(why))),
+            ControlFlow::Continue(()) => self.may_call().await?,
             stopped @ ControlFlow::Break(_) => stopped,
         })
+    }
+
+    async fn may_call(&self) -> Result<ControlFlow<Stop>> {
+        let why = withdrawn(self.automations, self.run).await?;
+        Ok(why.map_or(ControlFlow::Continue(()), |why| ControlFlow::Break(Stop::Withdrawn(why))))
     }
 
     async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
@@ -115,18 +118,21 @@ impl Journal for RunJournal<'_> {
     }
 }
 
-/// The reason why a run ends before its next effect: its automation was deleted or paused since the run began.
+/// The reason why a run ends before its next effect: its automation was deleted or paused since the run began. A person may run
+/// a paused automation; an event or a poll that began to be processed before the pause does not.
 pub(crate) async fn withdrawn(automations: &Automations, run: &AutomationRun) -> Result<Option<String>> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(None) };
-    Ok(match automations.get(run.organization_id, id).await {
-        Ok(automation) => (automation.status == AutomationStatus::Paused
-            && automation.paused_at.is_some_and(|at| at > run.created_at))
-        .then(|| "Its automation was paused, so the run ended before its next step.".to_owned()),
-        Err(Error::NotFound(_)) => {
-            Some("Its automation was deleted, so the run ended before its next step.".to_owned())
-        }
+    let by_itself = matches!(run.trigger_type, RunTrigger::Webhook | RunTrigger::Polling) && run.retry_of.is_none();
+    let why = match automations.get(run.organization_id, id).await {
+        // The same definition, deployed again after the deletion.
+        Ok(automation) if automation.created_at > run.created_at => "deleted",
+        Ok(automation) if automation.status != AutomationStatus::Paused => return Ok(None),
+        Ok(automation) if by_itself || automation.paused_at.is_some_and(|at| at > run.created_at) => "paused",
+        Ok(_) => return Ok(None),
+        Err(Error::NotFound(_)) => "deleted",
         Err(error) => return Err(error),
-    })
+    };
+    Ok(Some(format!("Its automation was {why}, so the run ended before its next step.")))
 }
 
 fn stop(saved: Saved, unsaved: impl FnOnce() -> UnsavedSteps) -> ControlFlow<Stop> {

@@ -32,7 +32,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
         let format = FinalFormat::new(schema.as_ref())?;
         let mut toolbox =
             deps.catalogue.toolbox(organization, &prompt.tools, &deps.executor, run.dry_run, deadline).await?;
-        if let Some(quota) = if run.dry_run { None } else { quota(deps, run).await? } {
+        if let Some(quota) = if run.dry_run { None } else { quota(deps, &whole).await? } {
             quota.limit(&mut toolbox);
         }
         let (account, usage) =
@@ -65,6 +65,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
             delivery: None,
             conversation: &Conversation::default(),
             trigger: ExecutionOrigin::Automation,
+            refused: None,
             deadline,
         },
         step_needs: deps.step_needs,
@@ -77,7 +78,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
 }
 
 /// The effect quota of an automation's run.
-async fn quota(deps: &Deps, run: &AutomationRun) -> Result<Option<EffectQuota>> {
+async fn quota(deps: &Deps, WholeRun { run, plan, .. }: &WholeRun) -> Result<Option<EffectQuota>> {
     let Some(automation) = run.automation_id else { return Ok(None) };
     // The quotas of the run's version, as for its actions.
     let version = match run.automation_version {
@@ -89,5 +90,7 @@ async fn quota(deps: &Deps, run: &AutomationRun) -> Result<Option<EffectQuota>> 
         Err(Error::NotFound(_)) => AutomationQuotas::default(),
         Err(error) => return Err(error),
     };
-    Ok(EffectQuota::of_agent(&deps.executor.quotas, run, limits))
+    // An agent has no plan of its own. A called automation has one, and its own quota.
+    let of = if plan.is_some() { EffectQuota::of_run } else { EffectQuota::of_agent };
+    Ok(of(&deps.executor.quotas, run, limits))
 }

@@ -91,6 +91,7 @@ pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadli
         delivery: None,
         conversation: &conversation,
         trigger: ExecutionOrigin::Conversation,
+        refused: None,
         deadline,
     };
     let request = ExecutionRequest { queued_at: Some(queued_at), ..ExecutionRequest::new(execution_id, arguments) };

@@ -91,6 +91,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         delivery: Some(&name),
         conversation: &conversation,
         trigger: queued.trigger,
+        refused: None,
         deadline: deadline.at_most(RUN_WITHIN),
     };
     let tool = ActionTool::of_row(&row)?;

@@ -126,6 +126,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         delivery: Some(&name),
         conversation: &conversation,
         trigger: ExecutionOrigin::Test,
+        refused: None,
         deadline,
     };
     if request.dry_run {

@@ -42,6 +42,7 @@ impl InWhoseName {
             delivery: self.keyed.then_some(self.name.as_str()),
             conversation: &self.conversation,
             trigger: ExecutionOrigin::Agent,
+            refused: None,
             deadline,
         }
     }

@@ -301,6 +301,7 @@ impl Turns {
                 delivery: None,
                 conversation: &no_call,
                 trigger: ExecutionOrigin::Conversation,
+                refused: None,
                 deadline,
             },
             turn,

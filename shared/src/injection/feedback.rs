@@ -15,6 +15,7 @@
 
 use std::{
     fmt::Write as _,
+    future::ready,
     ops::ControlFlow,
     time::{Duration, Instant},
 };
@@ -83,7 +84,12 @@ pub trait Journal: Send {
         ControlFlow::Continue(())
     }
 
-    /// Saves an answer. `Break` stops the run.
+    /// Whether the calls of a stored answer may be made. `Break` stops the run.
+    fn may_call(&self) -> impl Future<Output = Result<ControlFlow<Self::Stop>>> + Send {
+        ready(Ok(ControlFlow::Continue(())))
+    }
+
+    /// Saves an answer, whose calls come next. `Break` stops the run.
     fn answered(
         &mut self,
         answer: &RunAnswer,
@@ -160,6 +166,9 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 return Ok(Ended::OutOfTime);
             }
             let answer = if let Some(answer) = dialogue.pending.take() {
+                if let ControlFlow::Break(stop) = journal.may_call().await? {
+                    return Ok(Ended::Stopped(stop));
+                }
                 answer
             } else {
                 if let ControlFlow::Break(stop) = journal.may_ask() {

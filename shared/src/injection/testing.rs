@@ -98,6 +98,7 @@ pub(super) fn context() -> CallContext<'static> {
         delivery: None,
         conversation: &NO_CALL,
         trigger: ExecutionOrigin::Automation,
+        refused: None,
         deadline: Deadline::after(Duration::from_secs(300)),
     }
 }

@@ -362,6 +362,10 @@ impl CallableTool for ExecutedTool {
         self.tool.chat
     }
 
+    fn knows_deliveries(&self) -> bool {
+        true
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,

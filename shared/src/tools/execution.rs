@@ -321,6 +321,9 @@ impl Executor {
         arguments: &Map<String, Value>,
         attempt: Attempt<'_>,
     ) -> Result<ToolOutcome> {
+        if let Some(sentence) = context.refused {
+            return Ok(ToolOutcome::failed(sentence).status(ExecutionStatus::Limited));
+        }
         if let Some(sentence) = request.too_late {
             return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
         }

@@ -73,6 +73,11 @@ pub trait CallableTool: Send + Sync {
         Box::pin(ready(Ok(Ok(Value::Object(arguments.clone())))))
     }
 
+    /// Whether a refused call ([`CallContext::refused`]) returns the outcome of an earlier delivery.
+    fn knows_deliveries(&self) -> bool {
+        false
+    }
+
     fn chat_rules(&self) -> ChatRules {
         ChatRules::default()
     }

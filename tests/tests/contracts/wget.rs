@@ -53,6 +53,7 @@ async fn call(tool: &Wget, arguments: &Value, deadline: Deadline) -> ToolOutcome
         delivery: None,
         conversation: &Conversation::default(),
         trigger: ExecutionOrigin::Automation,
+        refused: None,
         deadline,
     };
     tool.call(arguments.as_object().unwrap().clone(), &context).await.unwrap()

@@ -26,8 +26,8 @@ pub struct EffectQuota {
 }
 
 impl EffectQuota {
-    /// The quota of a run's actions, which its agents share. `None` for a prompt run without an automation.
-    pub fn of_actions(quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
+    /// The quota of a run, which its agents share. `None` for a prompt run without an automation.
+    pub fn of_run(quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
         Self::counted_for(run.id, quotas, run, limits)
     }
 
@@ -122,6 +122,9 @@ impl CallableTool for Limited {
             };
             let name = context.delivery.map(|delivery| format!("{run} {delivery}"));
             match self.quota.take(self.spec().effect, name.as_deref(), context.deadline).await? {
+                Some(why) if self.tool.knows_deliveries() => {
+                    self.tool.call(arguments, &CallContext { refused: Some(&why), ..*context }).await
+                }
                 Some(why) => Ok(ToolOutcome::failed(why).status(ExecutionStatus::Limited)),
                 None => self.tool.call(arguments, context).await,
             }

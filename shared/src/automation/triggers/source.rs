@@ -197,6 +197,7 @@ impl Deployment {
             delivery: Some(&request),
             conversation: &Conversation::default(),
             trigger: call.trigger,
+            refused: None,
             deadline,
         };
         let limit = deadline.remaining();

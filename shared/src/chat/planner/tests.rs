@@ -130,6 +130,7 @@ async fn turn(script: &[&'static str], mut notes: Notes) -> (TurnEnd, AgentState
             delivery: None,
             conversation: &no_call,
             trigger: ExecutionOrigin::Conversation,
+            refused: None,
             deadline: Deadline::after(Duration::from_secs(60)),
         },
         turn: 1,

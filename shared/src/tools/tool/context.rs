@@ -23,6 +23,8 @@ pub struct CallContext<'a> {
     pub delivery: Option<&'a str>,
     pub conversation: &'a Conversation,
     pub trigger: ExecutionOrigin,
+    /// The reason why an effect must not begin any more, a sentence. The outcome of an earlier delivery is still returned.
+    pub refused: Option<&'a str>,
     pub deadline: Deadline,
 }
 

@@ -163,6 +163,10 @@ impl<'a> Bound<'a> {
         self.offered.spec()
     }
 
+    pub fn knows_deliveries(&self) -> bool {
+        self.offered.tool.knows_deliveries()
+    }
+
     /// Only an outage of our own.
     pub async fn preview(&self, context: &CallContext<'_>) -> Result<Result<Value, String>> {
         self.offered.tool.preview(&self.arguments, context).await

@@ -1,6 +1,8 @@
 //! Runs that end early: a pause, a deletion, a cancellation, a changed tool.
 
+use shared::{automation::RunCause, models::RunTrigger};
 use tests::{
+    Fault, Trouble,
     automation::calls,
     standins::{self, llm::Turn},
 };
@@ -9,13 +11,17 @@ use super::*;
 
 /// A run between its first and its second action.
 async fn half_way(world: &World) -> (String, AutomationRun) {
-    let reads = json!({"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "rows"});
-    let waits = and(post("tell", "one"), json!({"approval": true}));
-    let automation = world.activate(&world.manual(&json!([reads, waits, post("last", "two")]))).await;
+    let automation = world.activate(&half_way_definition(world)).await;
     let run = world.start_automation(&automation, "once", &json!({})).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(statuses(world, &run).await, ["read succeeded"]);
     (automation.id.to_string(), run)
+}
+
+fn half_way_definition(world: &World) -> Value {
+    let reads = json!({"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "rows"});
+    let waits = and(post("tell", "one"), json!({"approval": true}));
+    world.manual(&json!([reads, waits, post("last", "two")]))
 }
 
 /// Approves the run's request, and lets the run continue.
@@ -75,6 +81,65 @@ async fn a_prompt_under_way_makes_no_call_after_its_automation_is_paused_or_dele
         let why = format!("Its automation was {word}, so the run ended before its next step.");
         assert_eq!((&shown["status"], &shown["error"]), (&json!("cancelled"), &json!(why)));
     }
+}
+
+/// The run's process died after it had stored an answer with a call.
+#[tokio::test]
+async fn a_prompt_that_goes_on_after_the_pause_makes_no_call() {
+    let (world, books) = books().await;
+    let automation = world
+        .activate(&json!({
+            "name": "By prompt", "trigger_type": "manual", "prompt": "Enter one.", "tools": ["ledger_post"],
+            "fingerprints": {"ledger_post": world.fingerprint("ledger_post")},
+        }))
+        .await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    world.llm.script([Turn::text(&calls("return ledger_post({entry: \"one\"});"))]);
+    while whole(&world, run.id).await.answers.is_empty() {
+        assert!(world.kill_run(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await);
+    }
+    world.automation("POST", &format!("/{}/pause", automation.id), &Value::Null).await.expect(200);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert!(entered(&books).is_empty());
+    assert_eq!(shown(&world, &run).await["status"], "cancelled");
+}
+
+/// A poll was reading its source while the automation was paused.
+#[tokio::test]
+async fn a_run_that_a_poll_begins_after_the_pause_is_not_carried_out() {
+    let (world, books) = books().await;
+    let automation = world.activate(&world.manual(&json!([post("a", "one")]))).await;
+    world.automation("POST", &format!("/{}/pause", automation.id), &Value::Null).await.expect(200);
+    let cause = RunCause {
+        trigger: RunTrigger::Polling,
+        key: "item 1",
+        trigger_data: &json!({}),
+        event: None,
+        scheduled_for: None,
+        user: None,
+        version: None,
+        dry_run: false,
+        parent: None,
+    };
+    let (run, _) = world.process.run_starter.start(&automation, &cause).await.unwrap();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert!(entered(&books).is_empty());
+    assert_eq!(shown(&world, &run).await["status"], "cancelled");
+}
+
+/// The same definition gets the same id; the run is not one of the automation that has it now.
+#[tokio::test]
+async fn a_waiting_run_of_a_deleted_automation_does_not_act_for_its_successor() {
+    let (world, books) = books().await;
+    let (automation, run) = half_way(&world).await;
+    assert_eq!(world.automation("DELETE", &format!("/{automation}"), &Value::Null).await.status, 204);
+    let again = half_way_definition(&world);
+    let successor = world.activate(&again).await;
+    assert_eq!(successor.id.to_string(), automation);
+    go_on(&world).await;
+    assert!(entered(&books).is_empty());
+    let shown = shown(&world, &run).await;
+    assert_eq!(shown["error"], "Its automation was deleted, so the run ended before its next step.", "{shown}");
 }
 
 #[tokio::test]

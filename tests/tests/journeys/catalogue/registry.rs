@@ -197,6 +197,7 @@ async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
             delivery: None,
             conversation: &conversation,
             trigger: ExecutionOrigin::Test,
+            refused: None,
             deadline: Deadline::after(AMPLE),
         };
         for example in &row.examples {
