@@ -200,7 +200,7 @@ async fn create_hook(deps: &Deps, asked: &Asked<'_>, body: Sent<body::NewHook>) 
         own: new.own,
         label: new.label,
         tenant_key: new.tenant_key,
-        automation_id: None,
+        deployed: None,
         secret: content.map(|content| content.to_secret()),
     };
     let hook = deps.registry.create(asked.organization(), new, asked.deadline).await?;

@@ -2,7 +2,7 @@
 
 use shared::{
     Error, Result,
-    automation::{LARGEST_DATA, Work},
+    automation::{Definition, LARGEST_DATA, Work},
     cut,
     models::{Automation, Event, EventId, EventStatus, Hook, Timestamp},
     webhooks::InboundEvent,
@@ -20,9 +20,24 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent, w
         },
         None => None,
     };
+    if let Some(automation) = &only
+        && is_outdated(deps, hook, automation).await?
+    {
+        let event = noted(deps, hook, None, inbound);
+        return deps.dispatch.ignore(&event, automation.id, "It does not listen to this event any more.").await;
+    }
     // Filters and runs get the whole data; only the stored copy is cut.
     let event = noted(deps, hook, only.as_ref(), inbound);
     deps.dispatch.begin(&event, &inbound.data, only, work).await
+}
+
+/// Whether the automation has another trigger than the hook was made for. Until the old one is deleted at its service, it goes on
+/// posting.
+async fn is_outdated(deps: &Deps, hook: &Hook, automation: &Automation) -> Result<bool> {
+    let (Some(deployed_for), Some(version)) = (&hook.deployed_for, automation.active_version) else { return Ok(false) };
+    let version = deps.dispatch.filters.automations.version(hook.organization_id, automation.id, version).await?;
+    let now = Definition::stored(&version)?.trigger.and_then(|trigger| trigger.deployed_for());
+    Ok(now.as_ref() != Some(deployed_for))
 }
 
 /// The event's row as it begins.

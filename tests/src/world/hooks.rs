@@ -106,7 +106,7 @@ impl World {
             own: None,
             label: String::new(),
             tenant_key: None,
-            automation_id: Some(automation.parse().expect("an id")),
+            deployed: Some((automation.parse().expect("an id"), None)),
             secret: Some(HookSecret::of(secret).to_secret()),
         };
         let (organization, deadline) =

@@ -130,6 +130,27 @@ async fn other_params_are_another_trigger_and_a_deletion_takes_it_along() {
     nothing_left(&world);
 }
 
+/// Pipedream cannot be reached to delete the trigger of the version before.
+#[tokio::test]
+async fn events_of_the_version_before_do_not_start_the_present_one() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key.clone());
+    world.put_automation(&id, "*", &invoices(&world, "Label_7")).await.expect(200);
+    world.pipedream.inject(VendorFault::status(503).on("DELETE", "/deployed-triggers").times(9));
+    post(&world, &id, "activate", &json!({"version": 2})).await;
+    assert_eq!(world.aws.rows("automations")[0]["active_version"], 2);
+    assert_eq!(world.pipedream.triggers().len(), 1);
+    let mail = message("18c2", "Invoice 2026-117");
+    for _delivery in 0..2 {
+        world.deliver_signed(&hook, Signer::Pipedream(&key), &mail).await.expect(200);
+    }
+    assert_eq!(world.runs_of(&id), [] as [Value; 0]);
+    let [event] = &world.aws.rows("events")[..] else { panic!("one event") };
+    assert_eq!(event["unmatched"][0]["why"], "It does not listen to this event any more.", "{event}");
+}
+
 #[tokio::test]
 async fn a_trigger_that_pipedream_refuses_pauses_the_automation_with_the_reason() {
     let world = world().await;

@@ -4,7 +4,7 @@ use jiff::{
     Zoned, civil,
     tz::{AmbiguousOffset, TimeZone},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     diagnostics::{Code, Diagnostic, Diagnostics, child},
@@ -83,6 +83,12 @@ pub struct Polling {
 }
 
 impl Trigger {
+    /// The event and the params of its deployed trigger, as JSON text: `["slack","message",{…}]`. `None` for other triggers.
+    pub fn deployed_for(&self) -> Option<String> {
+        let Self::Webhook { service, event_type, params, .. } = self else { return None };
+        Some(json!([folded_name(service), event_type.trim().to_lowercase(), params]).to_string())
+    }
+
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Webhook { .. } => "webhook",

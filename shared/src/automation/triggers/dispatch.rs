@@ -113,6 +113,16 @@ impl Dispatch {
         self.dispatch(event, data, only, work, received_before).await
     }
 
+    /// Records an event that starts nothing, with the reason for the automation that it was sent to.
+    ///
+    /// # Errors
+    /// An outage; the service must send the event again.
+    pub async fn ignore(&self, event: &Event, automation: AutomationId, why: &str) -> Result<()> {
+        self.events.receive(event).await?;
+        let ignored = Unmatched { automation_id: automation, why: why.to_owned() };
+        self.events.dispatched(event, &[], &[ignored]).await
+    }
+
     /// As [`Dispatch::begin`], for an event that its service sends once: if this process dies, a message begins it again.
     ///
     /// # Errors

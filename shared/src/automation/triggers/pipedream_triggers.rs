@@ -80,14 +80,19 @@ impl PipedreamTriggers {
             }
             Err(refused) => (None, Some(refused)),
         };
+        let deployed_for = automation.and_then(|(_, trigger)| trigger.deployed_for());
+        let is_wanted = |row: &DeployedTrigger| {
+            wanted.as_ref() == Some(&row.configuration)
+                && (row.deployed_for.is_none() || row.deployed_for == deployed_for)
+        };
         for _ in 0..TRIES {
             let found = self.rows.find(organization, id).await?;
             match (&found, &wanted) {
                 (None, None) => return Ok(refused),
-                (Some(row), Some(wanted)) if row.configuration == *wanted && row.trigger_id.is_some() => {
-                    return Ok(None);
+                (Some(row), _) if is_wanted(row) && row.trigger_id.is_some() => return Ok(None),
+                (None, Some(wanted)) => {
+                    self.rows.record(&new_row(organization, id, wanted, deployed_for.clone())).await?;
                 }
-                (None, Some(wanted)) => self.rows.record(&new_row(organization, id, wanted)).await?,
                 (Some(_), _) => {}
             }
             let (row, lease) = match self.rows.acquire(organization, id, deadline).await {
@@ -95,7 +100,7 @@ impl PipedreamTriggers {
                 Err(Error::NotFound(_)) => continue,
                 acquired => acquired?,
             };
-            match Box::pin(self.under_lease(&row, &lease, wanted.as_deref(), deadline)).await {
+            match Box::pin(self.under_lease(&row, &lease, is_wanted(&row), deadline)).await {
                 Ok(Done::Kept) => return lease.release().await.map(|()| None),
                 // The old trigger is deleted; the next iteration deploys the new one.
                 Ok(Done::Gone) => self.rows.delete(&row, lease).await?,
@@ -116,10 +121,10 @@ impl PipedreamTriggers {
         &self,
         row: &DeployedTrigger,
         lease: &Lease,
-        wanted: Option<&str>,
+        is_wanted: bool,
         deadline: Deadline,
     ) -> Result<Done> {
-        if wanted != Some(row.configuration.as_str()) {
+        if !is_wanted {
             self.undeploy(row, deadline).await?;
             return Ok(Done::Gone);
         }
@@ -143,7 +148,7 @@ impl PipedreamTriggers {
                     own: None,
                     label: String::new(),
                     tenant_key: None,
-                    automation_id: Some(row.id),
+                    deployed: Some((row.id, row.deployed_for.clone())),
                     secret: None,
                 };
                 self.hooks.create(organization, new, deadline).await?
@@ -307,11 +312,17 @@ enum Done {
     Refused(String),
 }
 
-fn new_row(organization: OrganizationId, id: AutomationId, configuration: &str) -> DeployedTrigger {
+fn new_row(
+    organization: OrganizationId,
+    id: AutomationId,
+    configuration: &str,
+    deployed_for: Option<String>,
+) -> DeployedTrigger {
     DeployedTrigger {
         id,
         organization_id: organization,
         configuration: configuration.to_owned(),
+        deployed_for,
         hook_id: HookId::generate(),
         trigger_id: None,
         asked: false,

@@ -11,6 +11,9 @@ pub struct DeployedTrigger {
     pub organization_id: OrganizationId,
     /// The deployment as JSON text: `{"component", "version", "configured_props"}`.
     pub configuration: String,
+    /// As in its hook. Absent in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed_for: Option<String>,
     /// The hook that receives its events.
     pub hook_id: HookId,
     /// Pipedream's `dc_…`; absent until the deployment is confirmed.

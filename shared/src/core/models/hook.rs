@@ -39,6 +39,10 @@ pub struct Hook {
     /// The one automation that receives its events; otherwise all listening ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
+    /// The event and params of the trigger that it was made for; when the automation has another one, events are ignored. Absent in
+    /// rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed_for: Option<String>,
     /// Counts changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
     pub revision: u64,

@@ -38,7 +38,8 @@ pub struct NewHook {
     pub own: Option<OwnHook>,
     pub label: String,
     pub tenant_key: Option<String>,
-    pub automation_id: Option<AutomationId>,
+    /// The automation that alone receives its events, and the trigger that the hook is made for.
+    pub deployed: Option<(AutomationId, Option<String>)>,
     /// `None`: the hook is pending until it gets one, unless its scheme needs none.
     pub secret: Option<SecretString>,
 }
@@ -50,6 +51,7 @@ impl HookRegistry {
 
     pub async fn create(&self, organization: OrganizationId, new: NewHook, deadline: Deadline) -> Result<Hook> {
         let now = Timestamp::now();
+        let (automation_id, deployed_for) = new.deployed.unzip();
         let secret = new.secret.as_ref().map(|_| HookSecretRef { id: SecretId::generate(), created_at: now });
         let hook = Hook {
             id: new.id,
@@ -67,7 +69,8 @@ impl HookRegistry {
             tenant_key: new.tenant_key,
             secrets: secret.into_iter().collect(),
             unseen_secret: false,
-            automation_id: new.automation_id,
+            automation_id,
+            deployed_for: deployed_for.flatten(),
             revision: 0,
             created_at: now,
             updated_at: now,

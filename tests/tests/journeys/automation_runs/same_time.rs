@@ -80,7 +80,7 @@ async fn an_answer_in_time_counts_while_other_results_are_stored() {
     let world = World::with(Options { open_hosts: vec![books.address.to_string()], ..Options::default() }).await;
     world.ledger_service(&books.url);
     let few = json!({
-        "condition": {"operator": "AND", "clauses": [{"path": "row.id", "op": "less_than", "value": 3}]}, "timeout_seconds": 1,
+        "condition": {"operator": "AND", "clauses": [{"path": "row.id", "op": "<", "value": 3}]}, "timeout_seconds": 1,
     });
     let actions = json!([each(json!({"at_once": 2, "actions": [and(post("enter", "{{row.name}}"), few)]}))]);
     let run = begun(&world, &actions, &json!({"rows": rows(600)})).await;
