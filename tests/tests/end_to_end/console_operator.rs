@@ -28,6 +28,7 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     decides_about_the_request_that_was_read(user, chat, browser).await;
     every_page_can_be_used(chat, browser).await;
     filters_stand_in_the_address(chat, browser, &call).await;
+    a_typed_filter_stays(user, chat, browser).await;
     events_are_replayed(chat, browser).await;
     goes_on_where_it_failed(chat, browser, &failed).await;
     forgets_a_value(user, chat, browser).await;
@@ -272,6 +273,21 @@ async fn filters_stand_in_the_address(chat: &Chat, browser: &Browser, call: &str
     browser.find("td [data-status=failed]").await;
     browser.open(&format!("{calls}?failed=true&number=%2B14155550199")).await;
     browser.find("[data-empty]").await;
+}
+
+/// A new call is announced while a number is typed.
+async fn a_typed_filter_stays(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let calls = format!("{}#/{}/calls", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&calls).await;
+    browser.find("[data-row]").await;
+    browser.reach(TAB, "[data-filter=number]").await;
+    browser.press("+1415").await;
+    let call = call_with_a_failed_tool(user, "+14155550144").await;
+    browser.find("[data-fresh]").await;
+    browser.until("document.querySelector('[data-filter=number]').value === '+1415'").await;
+    browser.press(&format!("5550144{ENTER}")).await;
+    browser.find(&format!("[data-row='{call}']")).await;
+    assert_eq!(browser.address().await, format!("{calls}?number=%2B14155550144"));
 }
 
 /// A plan of a replay is made, and cancelled before it starts.

@@ -1,6 +1,7 @@
 // Filters of a list, in the address, so that a link shows others the same rows.
 
 import { html } from '../htm-preact.js';
+import { TextInput } from './text_input.js';
 
 const HOURS = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 };
 const SPANS = [['', 'Any time'], ['1h', 'Last hour'], ['24h', 'Last 24 hours'], ['7d', 'Last 7 days'], ['30d', 'Last 30 days']];
@@ -30,7 +31,7 @@ export function Filters({ fields, query, to }) {
       return html`<label key=${name} class=${value ? 'on' : ''}><span>${word}</span>
         ${options
           ? html`<select data-filter=${name} value=${value} onChange=${set(name)}>${known.map(([one, says]) => html`<option value=${one} selected=${one === value}>${says}</option>`)}</select>`
-          : html`<input data-filter=${name} type="search" value=${value} autocomplete="off" onChange=${set(name)} />`}</label>`;
+          : html`<${TextInput} data-filter=${name} type="search" value=${value} onChange=${set(name)} />`}</label>`;
     })}
     ${given.length > 0 && html`<a class="small" data-clear href=${to(Object.fromEntries(fields.map(({ name }) => [name, ''])))}>Clear filters</a>`}
   </form>`;
