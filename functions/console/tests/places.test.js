@@ -7,7 +7,7 @@ import { stepsOf, waitOf } from '../assets/runs/words.js';
 import { keys } from '../assets/shell/shortcuts.js';
 import { may, whyNot } from '../assets/shell/roles.js';
 import { addressOf, route } from '../assets/shell/route.js';
-import { NO_ROWS, revealed, withNewest, withOlder } from '../assets/shell/rows.js';
+import { NO_ROWS, revealed, shownOf, withNew, withNewest, withOlder } from '../assets/shell/rows.js';
 import { budgetsOf } from '../assets/usage/budgets.js';
 
 test('an address names organization, page, row and filters, and is read as it was written', () => {
@@ -20,11 +20,44 @@ test('an address names organization, page, row and filters, and is read as it wa
 
 test('new rows wait until they are asked for, known ones change in their place', () => {
   const page = (...items) => ({ items: items.map(([id, status]) => ({ id, status })), next_cursor: 'older' });
-  let rows = withNewest(NO_ROWS, page(['b', 'running'], ['a', 'ended']));
-  rows = withNewest(rows, page(['c', 'queued'], ['b', 'ended'], ['a', 'ended']));
+  let rows = withNewest(NO_ROWS, page(['b', 'running'], ['a', 'ended']), 3);
+  rows = withNewest(rows, page(['c', 'queued'], ['b', 'ended'], ['a', 'ended']), 3);
   assert.deepEqual([rows.items.map(({ id, status }) => `${id} ${status}`), rows.fresh.length], [['b ended', 'a ended'], 1]);
   rows = withOlder(revealed(rows), { items: [{ id: 'a' }, { id: 'z' }], next_cursor: null });
-  assert.deepEqual([rows.items.map(({ id }) => id), rows.fresh, rows.next], [['c', 'b', 'a', 'z'], [], null]);
+  assert.deepEqual([shownOf(rows).map(({ id }) => id), rows.fresh, rows.next], [['c', 'b', 'a', 'z'], [], null]);
+});
+
+/** The ids that are shown, those that wait, and the cursor, after pages of two rows. */
+function after(...pages) {
+  const read = (rows, [ids, next]) => withNewest(rows, { items: [...ids].map((id) => ({ id })), next_cursor: next }, 2);
+  const rows = pages.reduce((before, page) => (typeof page === 'function' ? page(before) : read(before, page)), NO_ROWS);
+  const ids = (items) => items.map(({ id }) => id).join('');
+  return [ids(shownOf(rows)), ids(rows.fresh), rows.next];
+}
+const older = (ids, next) => (rows) => withOlder(rows, { items: [...ids].map((id) => ({ id })), next_cursor: next });
+
+test('a row that the page lacks within its range is gone, one that newer rows push off stays', () => {
+  assert.deepEqual(after(['ba', null], ['a', null]), ['a', '', null], 'removed');
+  assert.deepEqual(after(['cb', 'b'], ['dc', 'c']), ['cb', 'd', 'b'], 'pushed off by d');
+  assert.deepEqual(after(['dc', 'c'], ['db', 'b']), ['db', '', 'b'], 'the next row takes the place of a removed one');
+  assert.deepEqual(after(['ba', 'a'], ['b', 'x']), ['b', '', 'x'], 'it left the filter, whose page is short');
+  assert.deepEqual(after(['ba', null], revealed, ['c', null]), ['c', '', null]);
+  assert.deepEqual(after(['a', null], ['ba', null], ['a', null]), ['a', '', null], 'it was gone before it was shown');
+});
+
+test('a page without a known row begins the list anew', () => {
+  assert.deepEqual(after(['ba', 'a'], older('0', null), ['fe', 'e']), ['fe', '', 'e']);
+});
+
+test('older rows and their cursor stay, and a row that moves into the page is shown once', () => {
+  assert.deepEqual(after(['dc', 'c'], older('ba', 'a'), ['ed', 'd']), ['dcba', 'e', 'a']);
+  assert.deepEqual(after(['dc', 'c'], older('ba', 'a'), ['db', 'b']), ['dba', '', 'a'], 'c is gone');
+  assert.deepEqual(after(['', 'x'], older('', 'y'), ['', 'x']), ['', '', 'y'], 'pages of a filter are empty');
+  assert.deepEqual(after(['', 'x'], older('a', 'y'), ['', 'x']), ['a', '', 'y']);
+});
+
+test('an added row is shown at once, wherever its place is', () => {
+  assert.deepEqual(after(['ac', null], (rows) => withNew(rows, { id: 'b' }), ['abc', null]), ['abc', '', null]);
 });
 
 test('keys mean something while no field has the focus', () => {

@@ -21,9 +21,10 @@ export function View(told) {
 }
 
 function Members({ api, slug, role, at }) {
+  const rowOf = (member) => ({ id: member.user_id, ...member });
   const rows = useRows(slug, async (cursor) => {
-    const page = await api.read('members', { limit: 100, cursor });
-    return { ...page, items: page.items.map((member) => ({ id: member.user_id, ...member })) };
+    const page = await api.read('members', { limit: 50, cursor });
+    return { ...page, items: page.items.map(rowOf) };
   });
   const columns = [
     { head: 'Name', cls: 'c-who wrap', cell: ({ name, user_id }) => html`<bdi>${name ?? user_id}</bdi>`, below: ({ name, user_id, email }) => html`<span class="below quiet"><bdi>${[name && user_id, email].filter(Boolean).join(' · ')}</bdi></span>` },
@@ -40,8 +41,8 @@ function Members({ api, slug, role, at }) {
         <div class="body"><${Rights} role=${role} /></div>
       </div>
       <aside class="pane" aria-label="Member">
-        ${at.id === 'new' ? html`<${NewMember} api=${api} role=${role} again=${rows.again} done=${(id) => { location.hash = hrefOf(id); }} />`
-          : chosen ? html`<${Member} key=${chosen.id} member=${chosen} api=${api} role=${role} again=${rows.again} back=${addressOf({ slug, page: 'members' })} />`
+        ${at.id === 'new' ? html`<${NewMember} api=${api} role=${role} done=${(member) => { rows.add(rowOf(member)); location.hash = hrefOf(member.user_id); }} />`
+          : chosen ? html`<${Member} key=${chosen.id} member=${chosen} api=${api} role=${role} changed=${(newer) => rows.put(rowOf(newer))} gone=${() => { rows.drop(chosen.id); location.hash = addressOf({ slug, page: 'members' }); }} back=${addressOf({ slug, page: 'members' })} />`
           : html`<section><p class="quiet">Choose a member to change the role or to remove them.</p></section>`}
       </aside>
     </div>
@@ -58,7 +59,7 @@ function Rights({ role }) {
         <td>${may(role, least) ? html`<${Status} of="approved">Yes<//>` : html`<${Status} of="not_run">No<//>`}</td></tr>`)}</tbody></table></div></section>`;
 }
 
-function Member({ member, api, role, again, back }) {
+function Member({ member, api, role, changed, gone, back }) {
   const [{ busy, problem, saved, asks }, tell] = useState({});
   const dialog = useRef(null);
   useEffect(() => {
@@ -70,10 +71,10 @@ function Member({ member, api, role, again, back }) {
     if (busy) return;
     tell({ busy: true });
     try {
-      await api.act(method, path, body);
+      const answer = await api.act(method, path, body);
       tell({ saved: method === 'PATCH' });
-      again();
-      if (method === 'DELETE') location.hash = back;
+      if (method === 'DELETE') gone();
+      else changed(answer);
     } catch (error) {
       tell({ problem: error.message });
     }
@@ -91,7 +92,7 @@ function Member({ member, api, role, again, back }) {
     </dialog>`}`;
 }
 
-function NewMember({ api, role, again, done }) {
+function NewMember({ api, role, done }) {
   const [fields, write] = useState(() => JSON.parse(sessionStorage.getItem(DRAFT) ?? '{"user_id":"","name":"","email":"","role":"member"}'));
   const [problem, tell] = useState(null);
   const first = useRef(null);
@@ -104,10 +105,9 @@ function NewMember({ api, role, again, done }) {
   const add = async (event) => {
     event.preventDefault();
     try {
-      const { user_id } = await api.act('POST', 'members', Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '')));
+      const member = await api.act('POST', 'members', Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '')));
       sessionStorage.removeItem(DRAFT);
-      again();
-      done(user_id);
+      done(member);
     } catch (error) {
       tell(error.message);
     }
