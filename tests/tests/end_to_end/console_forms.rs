@@ -25,6 +25,7 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
     nothing_is_typed_while_a_form_is_saved(chat, browser).await;
     a_draft_outlives_what_others_save(user, chat, browser, &tool).await;
     a_list_shows_what_it_saves(chat, browser).await;
+    a_knowledge_base_is_chosen_before_it_is_attached(chat, browser).await;
     every_page_can_be_used(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
@@ -194,6 +195,15 @@ async fn a_list_shows_what_it_saves(chat: &Chat, browser: &Browser) {
     browser.until("document.querySelector('#tool-body-name_2-value').value === '1234567890123456789'").await;
     browser.click("[data-kept] button").await;
     browser.until("!document.querySelector('#tool-body-name-0')").await;
+}
+
+async fn a_knowledge_base_is_chosen_before_it_is_attached(chat: &Chat, browser: &Browser) {
+    browser.open(&format!("{}#/{}/agents", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.click("[data-row]").await;
+    browser.reach(TAB, "#agent-base-choice").await;
+    browser.press(DOWN).await;
+    browser.find("#agent-base-attach:not([aria-disabled])").await;
+    everybody_can_use(browser).await;
 }
 
 /// Keeps the next request that saves something in the page, as `goOn`.

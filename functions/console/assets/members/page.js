@@ -1,6 +1,7 @@
 // The organization's members, and the rights of each role.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { Act, Sure, useAct } from '../shell/acting.js';
 import { List, Nothing } from '../shell/list.js';
 import { useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -60,36 +61,32 @@ function Rights({ role }) {
 }
 
 function Member({ member, api, role, changed, gone, back }) {
-  const [{ busy, problem, saved, asks }, tell] = useState({});
-  const dialog = useRef(null);
-  useEffect(() => {
-    if (asks) dialog.current.showModal();
-  }, [asks]);
+  const [choice, choose] = useState(null);
+  const [saved, tell] = useState(false);
+  const { busy, problem, act } = useAct();
   const refused = whyNot(role, member.role === 'owner' ? 'owner' : 'admin');
   const path = `members/${encodeURIComponent(member.user_id)}`;
-  const act = async (method, body) => {
-    if (busy) return;
-    tell({ busy: true });
-    try {
-      const answer = await api.act(method, path, body);
-      tell({ saved: method === 'PATCH' });
-      if (method === 'DELETE') gone();
-      else changed(answer);
-    } catch (error) {
-      tell({ problem: error.message });
-    }
+  const chosen = choice ?? member.role;
+  const save = async () => {
+    tell(await act(async () => changed(await api.act('PATCH', path, { role: chosen }))));
+    // A refused role is not shown as theirs.
+    choose(null);
+  };
+  const onChange = ({ target }) => {
+    choose(target.value);
+    tell(false);
+  };
+  const remove = async () => {
+    await api.act('DELETE', path);
+    gone();
   };
   return html`<section class="panehead"><h2><bdi>${member.name ?? member.user_id}</bdi></h2><div class="acts"><a class="btn bare" data-close href=${back}>Close</a></div></section>
     <section><dl class="pairs"><div><dt>Subject</dt><dd><code>${member.user_id}</code></dd></div><div><dt>E-mail</dt><dd><bdi>${member.email ?? '–'}</bdi></dd></div><div><dt>Phone</dt><dd>${member.phone ?? '–'}</dd></div><div><dt>Time zone</dt><dd>${member.timezone ?? '–'}</dd></div></dl></section>
-    <section><div class="form"><label>Role <select id="member-role" disabled=${Boolean(refused)} aria-describedby="member-says" onChange=${({ target }) => act('PATCH', { role: target.value })}>
-      ${(refused ? ROLES : given(role)).map((one) => html`<option value=${one} selected=${one === member.role}>${one}</option>`)}</select></label>
+    <section><div class="form"><label>Role <select id="member-role" value=${chosen} disabled=${Boolean(refused)} aria-describedby="member-says" onChange=${onChange}>
+      ${(refused ? ROLES : given(role)).map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       <p id="member-says" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : 'status'}>${problem ?? refused ?? (saved ? 'Saved. It holds with their next request.' : 'It holds with their next request.')}</p>
-      <button type="button" class="btn grave" id="remove-member" aria-disabled=${refused ? 'true' : null} onClick=${() => !refused && tell({ asks: true })}>Remove…</button></div></section>
-    ${asks && html`<dialog ref=${dialog} aria-labelledby="h-remove" onClose=${() => tell({})}>
-      <h2 id="h-remove">Remove <bdi>${member.name ?? member.user_id}</bdi>?</h2>
-      <p>They lose access with their next request. Their automations, runs and approvals stay.</p>
-      <div class="chips"><button type="button" class="btn" onClick=${() => dialog.current.close()}>Keep them</button><button type="button" class="btn grave" id="remove-yes" onClick=${() => act('DELETE')}>Remove</button></div>
-    </dialog>`}`;
+      <div class="chips"><${Act} id="member-save" refused=${refused && ' '} busy=${busy || chosen === member.role} onClick=${save}>Save role<//>
+        <${Sure} id="remove-member" word="Remove…" title=${`Remove ${member.name ?? member.user_id}?`} yes="Remove" no="Keep them" refused=${refused && ' '} does=${remove}><p>They lose access with their next request. Their automations, runs and approvals stay.</p><//></div></div></section>`;
 }
 
 function NewMember({ api, role, done }) {
