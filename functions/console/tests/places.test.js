@@ -84,22 +84,22 @@ test('an approval says what and to whom, and the one that ends soonest comes fir
 
 test('what needs a person is in one list, and one failure of many calls is one row', () => {
   const now = new Date().toISOString();
-  const failure = (call, execution) => ({ call: { id: call, caller_phone_number: '+1' }, execution: { id: execution, tool_id: 't', call_id: call, error: 'A landline.', started_at: now }, tool: 'Send' });
+  const failure = (call, execution) => ({ call: { id: call, caller_phone_number: '+1' }, execution: { id: execution, tool_id: 't', call_id: call, status: 'failed', error: 'A landline.', started_at: now }, tool: 'Send' });
   const needs = needsOf({
     approvals: [approval('a', 5)],
     paused: [{ id: 'p', name: 'Report', pause_reason: null, paused_by_run: 'r9', updated_at: now }],
-    runs: [{ id: 'r', status: 'failed', error: 'Gone.', created_at: now }, { id: 'old', status: 'failed', created_at: '2020-01-01T00:00:00Z' }, { id: 'fine', status: 'completed', created_at: now }],
+    runs: [{ id: 'r', status: 'failed', error: 'Gone.', created_at: now }, { id: 'old', status: 'failed', created_at: '2020-01-01T00:00:00Z' }, { id: 'late', status: 'time_limit', error: null, actions_failed: 0, created_at: now }],
     calls: [
       { id: 'c3', caller_phone_number: '+2', created_at: now, ended_at: now, claim_check: { unproven: [{ tool: 'book' }, { tool: null }] } },
       { id: 'c4', created_at: now, claim_check: { unproven: [] } },
       { id: 'c5', created_at: now, claim_check: null },
       { id: 'c6', created_at: '2020-01-01T00:00:00Z', claim_check: { unproven: [{ tool: null }] } },
     ],
-    failures: [failure('c1', 'e1'), failure('c2', 'e2')],
+    failures: [failure('c1', 'e1'), failure('c2', 'e2'), { ...failure('c1', 'e3'), execution: { ...failure('c1', 'e3').execution, status: 'unknown' } }],
     usage: { runs_per_hour: { used: 90, limit: 100, until: now }, executions_per_hour: { used: 1, limit: 100, until: now } },
     nameOf: (id) => id ?? 'A prompt',
   });
-  assert.deepEqual(needs.map(({ word, to }) => [word, to]), [['Approval', 'a'], ['Unproven', 'c3'], ['Tool failed', 'c1'], ['Run', 'r'], ['Paused', 'r9'], ['Near limit', null]]);
+  assert.deepEqual(needs.map(({ word, to }) => [word, to]), [['Approval', 'a'], ['Unproven', 'c3'], ['Tool failed', 'c1'], [null, 'c1'], ['Run', 'r'], ['Run', 'late'], ['Paused', 'r9'], ['Near limit', null]]);
   assert.deepEqual([needs[1].title, needs[1].why], ['In the call of +2', 'The agent confirmed 2 effects that no tool had (book).']);
   assert.equal(needs[2].title, 'Send, in 2 calls');
 });
