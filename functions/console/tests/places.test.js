@@ -3,6 +3,7 @@ import test from 'node:test';
 
 import { mostUrgent, recipientsIn, titleOf } from '../assets/approvals/asked.js';
 import { callsByHour, needsOf } from '../assets/home/needs.js';
+import { reasonOf } from '../assets/events/words.js';
 import { stepsOf, waitOf } from '../assets/runs/words.js';
 import { keys } from '../assets/shell/shortcuts.js';
 import { may, whyNot } from '../assets/shell/roles.js';
@@ -82,6 +83,11 @@ test('an approval says what and to whom, and the one that ends soonest comes fir
   assert.equal(recipientsIn({ recipients: ['a', 'b', 'c'] }), 'a and 2 more');
 });
 
+test('an event that woke a run began something', () => {
+  const event = { matched: [], woke: [], unmatched: [], waiting: [], why: 'No automation listens to it.' };
+  assert.deepEqual([reasonOf(event), reasonOf({ ...event, woke: [{ run_id: 'r' }] })], ['No automation listens to it.', null]);
+});
+
 test('what needs a person is in one list, and one failure of many calls is one row', () => {
   const now = new Date().toISOString();
   const failure = (call, execution) => ({ call: { id: call, caller_phone_number: '+1' }, execution: { id: execution, tool_id: 't', call_id: call, status: 'failed', error: 'A landline.', started_at: now }, tool: 'Send' });
@@ -126,5 +132,5 @@ test('a run is its steps in order of time, calls below the answer that made them
   assert.deepEqual(found.map(({ error }) => error), [null, null, 'No.']);
   const action = { action_id: 'alert', tool: 'post', status: 'skipped', attempts: 0, duration_ms: 0, started_at, arguments: null, output: null, error: null, condition_result: null };
   assert.deepEqual(stepsOf({ started_at, steps: [], actions: [action] }).map(({ id, took }) => [id, took]), [['alert', null]]);
-  assert.equal(waitOf({ waits_for: { what: 'approval' } }), 'Waits for a decision');
+  assert.deepEqual(['approval', 'event'].map((what) => waitOf({ waits_for: { what, event: 'stripe invoice.paid' } })), ['Waits for a decision', 'Waits for the event stripe invoice.paid']);
 });
