@@ -7,6 +7,8 @@ import { NO_ROWS, revealed, shownOf, withNew, withNewest, withOlder, withOne, wi
 const LIST_EVERY = 3_000;
 /** Rows of a page. */
 const PAGE = 50;
+/** Empty pages that one press goes through. */
+const MOST_EMPTY = 10;
 
 /** Data of `read` as `{data, error, at, again}`; another `key` begins anew, null reads nothing. */
 export function useLive(key, read, every) {
@@ -52,7 +54,7 @@ export function useRows(key, read, limit = PAGE) {
     tell({});
     const told = ({ data, error }) => {
       if (error) return tell((before) => ({ ...before, error }));
-      tell({ at: new Date().toISOString() });
+      tell(({ older }) => ({ older, at: new Date().toISOString() }));
       return change({ key, ...withNewest(shown.current, data, limit) });
     };
     poller.current = new Poller({ read: newest, told, every: () => LIST_EVERY });
@@ -60,14 +62,21 @@ export function useRows(key, read, limit = PAGE) {
     return () => poller.current.stop();
   }, [key]);
   const more = async () => {
+    const stands = () => shown.current.key === key && shown.current.items;
     tell((before) => ({ ...before, older: true }));
+    let error;
     try {
-      const page = await read(shown.current.next);
-      change(withOlder(shown.current, page));
-      tell((before) => ({ ...before, older: false }));
-    } catch (error) {
-      tell((before) => ({ ...before, older: false, error }));
+      // Pages of a filtered list may be empty and go on.
+      for (let pages = 0, found = 0; pages < MOST_EMPTY && found === 0 && shown.current.next; pages += 1) {
+        const page = await read(shown.current.next);
+        if (!stands()) return;
+        found = page.items.length;
+        change(withOlder(shown.current, page));
+      }
+    } catch (failure) {
+      error = failure;
     }
+    if (stands()) tell((before) => ({ ...before, older: false, ...(error && { error }) }));
   };
   const { fresh, next } = shown.current;
   return {
