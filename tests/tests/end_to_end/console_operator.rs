@@ -296,7 +296,7 @@ async fn members_come_and_go(user: &User<'_>, chat: &Chat, browser: &Browser) {
     let members = format!("{}#/{}/members", chat.at("/console_url"), chat.at("/slug"));
     browser.open(&format!("{members}/new")).await;
     browser.find("[data-row]").await;
-    browser.enter("#member-subject", "auth0|new").await;
+    browser.enter("#new-member-user_id", "auth0|new").await;
     let row = "[data-row='auth0|new']";
     browser.find(row).await;
     browser.reach(TAB, "#member-role").await;
