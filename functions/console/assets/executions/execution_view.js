@@ -100,8 +100,8 @@ function Beside({ execution, api, role }) {
   const hidden = compared(given, shown, before).given.filter(({ state }) => state === 'hidden');
   const says = shown ? differences(rows, shown, execution) : [];
   return html`<section class="stack" aria-labelledby="h-beside"><h2 id="h-beside">What was sent, and what would be sent now</h2>
-    ${says.length > 0 && html`<ul class="say stack" data-differences=${says.length}>${says.map((sentence) => html`<li>${sentence}</li>`)}</ul>`}
-    ${shown?.request && says.length === 0 && html`<p class="quiet" data-differences="0">No differences: each argument stands in the request of now.</p>`}
+    ${says.length > 0 && html`<ul class="say stack">${says.map((sentence) => html`<li>${sentence}</li>`)}</ul>`}
+    ${shown?.request && says.length === 0 && html`<p class="quiet">No differences: each argument stands in the request of now.</p>`}
     <div class="compare">
       <div class="stack"><h3>Arguments then <span class="quiet">as recorded, masked</span></h3><div data-request><${Rows} rows=${rows.given} nothing="It was given no arguments." /></div></div>
       <div class="stack" aria-live="polite"><h3>Request now <span class="quiet">dry run, nothing is sent</span></h3>

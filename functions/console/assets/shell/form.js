@@ -37,7 +37,7 @@ export function useSchemas() {
 export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, first = [], hidden = [], without = [], disabled = false, name = 'form' }) {
   const told = { known: schemas, without, problems, words, choices, disabled, form: name };
   const whole = resolved(typeof schema === 'string' ? { $ref: `#/${schema}` } : schema, schemas);
-  return html`<div class="made" data-form=${name}><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
+  return html`<div class="made"><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
 }
 
 /** For every part of a form. */
