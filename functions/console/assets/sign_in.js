@@ -37,7 +37,7 @@ function fetched() {
 export function show({ problem = '', everywhere = null }) {
   document.title = 'Sign in · Switchboard';
   at('app').hidden = true;
-  at('sign-in').hidden = false;
+  at('sign-in-page').hidden = false;
   tell(problem);
   at('everywhere').hidden = !everywhere;
   at('sign-out-everywhere').href = everywhere ?? '';

@@ -70,6 +70,28 @@ test('an address of another organization says so, and leads to one’s own', asy
   assert.deepEqual([state.get().phase, location.hash], ['inside', '#/acme/home']);
 });
 
+test('the way back from another organization’s address leads in again', async () => {
+  const { state, entrance } = await entered('#/theirs/calls', { acme: 'owner' });
+  assert.equal(state.get().phase, 'broken');
+  location.hash = '#/acme/calls';
+  await entrance.moved();
+  assert.deepEqual([state.get().phase, state.get().organization, state.get().notice], ['inside', 'acme', null]);
+});
+
+test('of quick changes the last one counts, however late the others are answered', async () => {
+  const { state, api, entrance } = await entered('#/acme/home', { acme: 'owner', b: 'viewer', c: 'admin' });
+  const answers = {};
+  api.membership = () => new Promise((come) => { answers[api.organization] = come; });
+  const moves = ['b', 'c'].map((slug) => {
+    location.hash = `#/${slug}/home`;
+    return entrance.moved();
+  });
+  answers.c({ slug: 'c', role: 'admin' });
+  answers.b({ slug: 'b', role: 'viewer' });
+  await Promise.all(moves);
+  assert.deepEqual([state.get().organization, state.get().role, api.organization], ['c', 'admin', 'c']);
+});
+
 test('an API that is down can be asked again, and an expired sign-in leads to signing in', async () => {
   const down = await entered('#/down/home', { acme: 'owner' });
   assert.deepEqual([down.state.get().phase, down.state.get().notice.action.label], ['broken', 'Try again']);

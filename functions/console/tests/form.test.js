@@ -5,7 +5,7 @@ import test from 'node:test';
 import { inParts } from '../assets/knowledge/tables.js';
 import { refusal } from '../assets/shell/problems.js';
 import { withNew, without } from '../assets/shell/rows.js';
-import { begun, begunAs, changes, cleaned, halves, partsOf, problemsAt, rebased, resolved, SECRET, typeIn, variantsOf, wordsOf } from '../assets/shell/schema.js';
+import { begun, begunAs, changes, cleaned, halves, parsed, partsOf, problemsAt, rebased, resolved, SECRET, typeIn, variantsOf, wordsOf } from '../assets/shell/schema.js';
 import { argumentsOf, configOf } from '../assets/tools/configs.js';
 
 const known = JSON.parse(readFileSync(new URL('../assets/forms.json', import.meta.url)));
@@ -49,6 +49,11 @@ test('a value begins with its required parts', () => {
 test('what is empty is not sent, and only what differs is', () => {
   assert.deepEqual(cleaned({ a: '', b: undefined, c: [{ d: '' }, ''], e: false, f: 0, g: null }), { c: [{}, ''], e: false, f: 0, g: null });
   assert.deepEqual(changes({ a: 1, b: { c: 2 }, d: 4 }, { a: 1, b: { c: 3 }, e: 5 }), { b: { c: 3 }, d: null, e: 5 });
+});
+
+test('a number that would be rounded is kept as it was typed', () => {
+  const typed = ['', 'x', '"x"', '1.0', '-12.5e3', '9007199254740991', '1234567890123456789', '0.12345678901234567891'];
+  assert.deepEqual(typed.map(parsed), [undefined, 'x', 'x', 1, -12500, 9007199254740991, '1234567890123456789', '0.12345678901234567891']);
 });
 
 test('the changes of a draft are made to the version that somebody else saved', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { callerOf } from '../assets/calls/words.js';
-import { busyIn, failedIn, lanesOf } from '../assets/calls/timeline.js';
+import { busyIn, failedIn, lanesOf, readAgain } from '../assets/calls/timeline.js';
 import { dollars } from '../assets/shell/money.js';
 
 const FROM = Date.parse('2026-02-27T10:10:58.000Z');
@@ -37,6 +37,20 @@ test('a call that goes on ends now, and the report of its cost does not make it 
   assert.deepEqual([lanesOf(going, FROM + 9_000).span, lanesOf(going, FROM + 9_000).connected], [9_000, 2_000]);
   assert.equal(lanesOf(call([{ at: at(70_000), event: 'cost_reported', cost: 1, parts: {} }])).span, 60_000);
   assert.equal(lanesOf({ created_at: null, ended_at: null, status: null, timeline: [] }, FROM).span, 1, 'nothing is known of it');
+});
+
+test('a call is read again until its cost, results and check have come', () => {
+  const again = (more, timeline = []) => readAgain(call(timeline, { cost: 0.1, claim_check: null, ...more }), FROM + 90_000);
+  assert.deepEqual([again({ ended_at: null, status: 'in-progress' }), again({}), again({ cost: null })], [1_500, null, 5_000]);
+  assert.deepEqual([again({ claim_check: { status: 'checking' } }), again({}, [tool('tool_started', 300)])], [5_000, 5_000]);
+  assert.equal(readAgain(call([], { cost: null }), FROM + 3_600_000), null, 'some minutes');
+});
+
+test('the end of a call that came in elsewhere is unknown after its last moment', () => {
+  const elsewhere = call([finished(2_000, 'succeeded'), finished(9_000, 'succeeded')], { created_at: null, ended_at: null, status: null });
+  const later = FROM + 3_600_000;
+  assert.deepEqual([lanesOf(elsewhere, later).span, lanesOf(elsewhere, later).lost, readAgain(elsewhere, later)], [7_000, true, null]);
+  assert.deepEqual([lanesOf(elsewhere, FROM + 10_000).lost, readAgain(elsewhere, FROM + 10_000)], [false, 1_500]);
 });
 
 test('something goes on where anybody speaks, a tool runs or the model is told', () => {

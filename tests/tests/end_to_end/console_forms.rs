@@ -24,6 +24,8 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
     a_hook_is_made(chat, browser).await;
     nothing_is_typed_while_a_form_is_saved(chat, browser).await;
     a_draft_outlives_what_others_save(user, chat, browser, &tool).await;
+    a_list_shows_what_it_saves(chat, browser).await;
+    a_knowledge_base_is_chosen_before_it_is_attached(chat, browser).await;
     every_page_can_be_used(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
@@ -176,6 +178,32 @@ async fn a_draft_outlives_what_others_save(user: &User<'_>, chat: &Chat, browser
     browser.find("[data-tool-view]").await;
     let (_, saved) = user.send(Method::GET, &path, Some(&about.token), None).await;
     assert_eq!((&saved["label"], &saved["description"]), (&json!(LABEL), &json!("Confirms it.")), "{saved}");
+}
+
+/// Of two rows the first is removed; a long number is kept as it was typed; a discarded draft leaves nothing.
+async fn a_list_shows_what_it_saves(chat: &Chat, browser: &Browser) {
+    let address = format!("{}#/{}/tools/new?type=api_request", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&address).await;
+    browser.click(".made > details.further > summary").await;
+    browser.click("#tool-body-add").await;
+    browser.click("#tool-body-add").await;
+    browser.write("#tool-body-name_2-value", "1234567890123456789").await;
+    browser.click("[aria-label='Remove name_1']").await;
+    browser.until("document.querySelector('#tool-body-name-0').value === 'name_2'").await;
+    browser.reload().await;
+    browser.find("[data-kept]").await;
+    browser.until("document.querySelector('#tool-body-name_2-value').value === '1234567890123456789'").await;
+    browser.click("[data-kept] button").await;
+    browser.until("!document.querySelector('#tool-body-name-0')").await;
+}
+
+async fn a_knowledge_base_is_chosen_before_it_is_attached(chat: &Chat, browser: &Browser) {
+    browser.open(&format!("{}#/{}/agents", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.click("[data-row]").await;
+    browser.reach(TAB, "#agent-base-choice").await;
+    browser.press(DOWN).await;
+    browser.find("#agent-base-attach:not([aria-disabled])").await;
+    everybody_can_use(browser).await;
 }
 
 /// Keeps the next request that saves something in the page, as `goOn`.

@@ -28,6 +28,8 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     decides_about_the_request_that_was_read(user, chat, browser).await;
     every_page_can_be_used(chat, browser).await;
     filters_stand_in_the_address(chat, browser, &call).await;
+    a_typed_filter_stays(user, chat, browser).await;
+    members_come_and_go(user, chat, browser).await;
     events_are_replayed(chat, browser).await;
     goes_on_where_it_failed(chat, browser, &failed).await;
     forgets_a_value(user, chat, browser).await;
@@ -272,6 +274,54 @@ async fn filters_stand_in_the_address(chat: &Chat, browser: &Browser, call: &str
     browser.find("td [data-status=failed]").await;
     browser.open(&format!("{calls}?failed=true&number=%2B14155550199")).await;
     browser.find("[data-empty]").await;
+}
+
+/// A new call is announced while a number is typed.
+async fn a_typed_filter_stays(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let calls = format!("{}#/{}/calls", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&calls).await;
+    browser.find("[data-row]").await;
+    browser.reach(TAB, "[data-filter=number]").await;
+    browser.press("+1415").await;
+    let call = call_with_a_failed_tool(user, "+14155550144").await;
+    browser.find("[data-fresh]").await;
+    browser.until("document.querySelector('[data-filter=number]').value === '+1415'").await;
+    browser.press(&format!("5550144{ENTER}")).await;
+    browser.find(&format!("[data-row='{call}']")).await;
+    assert_eq!(browser.address().await, format!("{calls}?number=%2B14155550144"));
+}
+
+/// A new member is listed at once and a removed one is not. A role is chosen with keys, then saved; a refused one is taken back.
+async fn members_come_and_go(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let members = format!("{}#/{}/members", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&format!("{members}/new")).await;
+    browser.find("[data-row]").await;
+    browser.enter("#new-member-user_id", "auth0|new").await;
+    let row = "[data-row='auth0|new']";
+    browser.find(row).await;
+    browser.reach(TAB, "#member-role").await;
+    browser.press("\u{E013}\u{E013}").await;
+    browser.until("document.querySelector('#member-role').value === 'viewer'").await;
+    browser.open_with(TAB, "#member-save").await;
+    browser.until_shown("Saved. It holds with their next request.").await;
+    let path = format!("/api/{}/members", user.stack.description.slug);
+    let (_, page) = user.send(Method::GET, &path, Some(&user.stack.description.token), None).await;
+    let known = page["items"].as_array().unwrap().iter().find(|member| member["user_id"] == "auth0|new").unwrap();
+    assert_eq!(known["role"], "viewer", "{known}");
+    everybody_can_use(browser).await;
+    let refuse = "
+        const asks = window.fetch;
+        const refused = () => new Response('{\"detail\": \"Only owners make owners.\"}', { status: 403 });
+        window.fetch = (address, asked) => (asked?.method === 'PATCH' ? Promise.resolve(refused()) : asks(address, asked));
+    ";
+    browser.run(refuse, &json!([])).await;
+    browser.write("#member-role", "o").await;
+    browser.click("#member-save").await;
+    browser.until_shown("Only owners make owners.").await;
+    browser.until("document.querySelector('#member-role').value === 'viewer'").await;
+    browser.click("#remove-member").await;
+    browser.click("#remove-member-yes").await;
+    browser.until(&format!("document.querySelector('[data-row]') && !document.querySelector(\"{row}\")")).await;
 }
 
 /// A plan of a replay is made, and cancelled before it starts.

@@ -21,7 +21,7 @@ pub(crate) async fn serves_a_person(chat: &Chat, browser: &Browser) {
     stopped(chat, browser).await;
     kept(browser).await;
     browser.click("#sign-out").await;
-    browser.find("#sign-in").await;
+    only_the_button_signs_in(browser).await;
     assert_eq!(complaints(chat, browser).await, [""; 0]);
 }
 
@@ -186,6 +186,20 @@ async fn kept(browser: &Browser) {
     browser.until(&format!("!document.querySelector('{ANSWER}')")).await;
     browser.click("#thread-list button.open").await;
     browser.until_shown("Here I am again.").await;
+}
+
+/// The button has the focus, and a click beside it asks for nothing.
+async fn only_the_button_signs_in(browser: &Browser) {
+    browser.until("document.activeElement?.matches('button#sign-in')").await;
+    let click = "
+        const asks = window.fetch;
+        let asked = false;
+        window.fetch = () => { asked = true; return new Promise(() => {}); };
+        document.getElementById('everywhere').click();
+        window.fetch = asks;
+        return asked;
+    ";
+    assert_eq!(browser.run(click, &json!([])).await, false);
 }
 
 /// The browser's complaints, without those about the sign-in form, which is not ours.

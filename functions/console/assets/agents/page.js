@@ -7,7 +7,7 @@ import { Icon } from '../shell/icons.js';
 import { useLive } from '../shell/live.js';
 import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
-import { Problem, Sure, useAct } from '../shell/acting.js';
+import { Sure } from '../shell/acting.js';
 
 const NEVER = () => null;
 const MAKE = { schema: 'NewAgent', first: ['external_assistant_id', 'name'], words: { labels: { external_assistant_id: 'Assistant’s id at VAPI' } } };
@@ -26,6 +26,7 @@ function Agent({ agent, api, slug, refused, gone }) {
   const path = `agents/${agent.id}`;
   const tools = useLive(`${slug} ${agent.id} tools`, () => api.read(`${path}/tools`), NEVER);
   const all = useChoices(api, slug, 'tools', ({ label }) => label);
+  const bases = useChoices(api, slug, 'knowledge-bases', ({ name }) => name);
   const { synced = true, unmanaged = [], dead = [] } = tools.data ?? {};
   return html`<section><h2><bdi>${agent.name}</bdi></h2><dl class="pairs"><div><dt>Assistant at VAPI</dt><dd><code>${agent.external_assistant_id}</code></dd></div><div><dt>Added</dt><dd>${exact(agent.created_at)}</dd></div></dl></section>
     ${!synced && html`<div class="say wait"><${Icon} name="wait" /><p><b>VAPI could not be read.</b> The tools are those that are stored here.</p></div>`}
@@ -34,20 +35,8 @@ function Agent({ agent, api, slug, refused, gone }) {
       remarkOf=${({ is_vapi_attached: called }) => (called ? 'The model can call it.' : 'Runs when a call starts.')} hrefOf=${({ id }) => addressOf({ slug, page: 'tools', id })}
       attach=${(tool) => api.act('POST', `${path}/tools/attach`, { tool_id: tool })} detach=${(tool) => api.act('POST', `${path}/tools/detach`, { tool_id: tool })} empty="It has no tool yet. Choose one below." />
     ${unmanaged.length > 0 && html`<p class="quiet small">The assistant has ${unmanaged.length} more at VAPI, which are not managed here.</p>`}
-    <${Knowledge} path=${path} api=${api} slug=${slug} refused=${refused} again=${tools.again} />
+    ${bases.length > 0 && !refused && html`<${Attachments} id="agent-base" title="Knowledge" what="a knowledge base" has=${{ data: { items: [] }, again: tools.again }} all=${bases}
+      attach=${(base) => api.act('POST', `${path}/knowledge-bases/attach`, { knowledge_base_id: base })} empty="An attached one stands among the tools." />`}
     <section><${Sure} id="delete-agent" word="Remove agent…" title="Remove this agent?" yes="Remove" no="Keep it" refused=${refused} does=${async () => { await api.act('DELETE', path); gone(); }}>
       <p>Its ${tools.data?.items.length ?? ''} tools are taken out of the assistant at VAPI. The assistant, the tools and the calls so far stay. It is refused while a phone number rings the agent.</p><//></section>`;
-}
-
-/** Its tool then stands among the tools. */
-function Knowledge({ path, api, slug, refused, again }) {
-  const bases = useChoices(api, slug, 'knowledge-bases', ({ name }) => name);
-  const { busy, problem, act } = useAct();
-  if (bases.length === 0 || refused) return null;
-  const attach = async ({ target }) => {
-    const base = target.value;
-    target.value = '';
-    if (base && !busy && (await act(() => api.act('POST', `${path}/knowledge-bases/attach`, { knowledge_base_id: base })))) again();
-  };
-  return html`<section class="stack made"><label for="agent-base">Let it search a knowledge base</label><select id="agent-base" onChange=${attach}><option value="">Choose a knowledge base…</option>${bases.map(({ value, word }) => html`<option key=${value} value=${value}>${word}</option>`)}</select><${Problem} of=${problem} /></section>`;
 }

@@ -1,7 +1,8 @@
 // The audit log, newest first.
 
 import { html } from '../htm-preact.js';
-import { asked, Filters, SINCE } from '../shell/filters.js';
+import { Filters } from '../shell/filter_form.js';
+import { asked, SINCE } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';

@@ -131,7 +131,7 @@ function DefinitionEditor({ of, begin, automation = null, api, slug, role, look,
   const marks = mistakes.map(({ severity, place }) => ({ severity, ...place }));
   const says = refused ?? (conflict ? 'Decide about the other version first.' : blocked ? 'Repair the errors first.' : draft.changed ? 'Not saved yet. It is kept in this tab.' : '');
   return html`<${Main} ...${look}>
-    <div class="beside editing" data-editor=${automation ? 'edit' : 'new'}>
+    <div class="beside editing">
       <div class="body">
         ${draft.kept && html`<div class="say" data-kept><p>Your text of before is here again.</p><div class="acts"><button type="button" class="btn" disabled=${busy} onClick=${draft.discard}>Discard it</button></div></div>`}
         ${conflict && html`<${Conflict} theirs=${conflict} base=${base} value=${read.value} onKeep=${() => draft.set({ text, base: baseOf(conflict) })} onTake=${() => draft.set({ text: textOf(conflict.definition), base: baseOf(conflict) })} />`}

@@ -34,7 +34,7 @@ function Action({ action, all }) {
       ${condition && html`<div><dt>Only if</dt><dd><${Condition} of=${condition} /></dd></div>`}
       ${loop && html`<div><dt>Goes through</dt><dd dir="auto"><${Text} of=${typeof loop.list === 'string' ? loop.list : JSON.stringify(loop.list)} /></dd></div>
         <div><dt>Each item</dt><dd>is <var>${loop.item}</var>${loop.key && html`, known by <${Text} of=${loop.key} />`}; at most ${loop.most}${loop.atOnce > 1 ? html`, ${loop.atOnce} at the same time` : ''}</dd></div>`}
-      ${pause && html`<div><dt>Waits</dt><dd dir="auto">${pause.minutes ? `${pause.minutes} minutes` : html`until <${Text} of=${pause.until ?? ''} />`}</dd></div>`}
+      ${pause && html`<div><dt>Waits</dt><dd dir="auto">${pause.minutes ? `${pause.minutes} minutes` : pause.for_event ? html`<${Awaited} of=${pause.for_event} />` : html`until <${Text} of=${pause.until ?? ''} />`}</dd></div>`}
       ${Object.entries(parameters).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd dir="auto"><${Text} of=${typeof value === 'string' ? value : JSON.stringify(value)} /></dd></div>`)}
       ${output && html`<div><dt>Result</dt><dd>kept as <var>${output}</var></dd></div>`}
       ${stops && html`<div><dt>If it fails</dt><dd>the run ends</dd></div>`}
@@ -46,6 +46,10 @@ function Action({ action, all }) {
       ${list.steps.length > 0 ? html`<ol class="flow">${list.steps.map((step) => html`<${Action} key=${step.pointer} action=${step} all=${all} />`)}</ol>` : html`<p class="small quiet">Nothing is done.</p>`}
     </div>`)}
   </li>`;
+}
+
+function Awaited({ of: { service, hook, event_type: event, filters, timeout } }) {
+  return html`for ${event ? html`<bdi>${event}</bdi>` : 'any event'} of <bdi>${service ?? `the hook ${hook}`}</bdi>${timeout && `, at most ${timeout} minutes`}${filters && html`, only if <${Condition} of=${filters} />`}`;
 }
 
 function Condition({ of }) {

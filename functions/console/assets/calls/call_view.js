@@ -14,10 +14,9 @@ import { Status, wordOf } from '../shell/status.js';
 import { dollars } from '../shell/money.js';
 import { Picture } from './picture.js';
 import { Receipt } from './receipt.js';
-import { failedIn, isOver, lanesOf } from './timeline.js';
+import { failedIn, isOver, lanesOf, readAgain } from './timeline.js';
 import { callerOf, unprovenOf } from './words.js';
 
-const EVERY = 1_500;
 const OF_RESULTS = ['result_injected', 'result_failed', 'variable_set'];
 const EVENTS = {
   call_received: 'Call received',
@@ -44,7 +43,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
     const [call, { items }] = await Promise.all([api.read(`calls/${encodeURIComponent(id)}`), api.read(`calls/${encodeURIComponent(id)}/executions`, { limit: 200 })]);
     return { call, executions: items };
   };
-  const live = useLive(`${slug} ${id}`, read, (data) => (data === null || !isOver(data.call) ? EVERY : null));
+  const live = useLive(`${slug} ${id}`, read, (data) => (data === null ? 1_500 : readAgain(data.call)));
   const { data, error, at } = live;
   const crumb = { word: 'Calls', href: addressOf({ slug, page: 'calls' }) };
   if (!data) return html`<${Absent} word="call" icon="call" crumb=${crumb} live=${live} />`;
@@ -70,7 +69,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
       </section>
       <${Pictured} lanes=${lanes} nameOf=${nameOf} />
       <${Cost} call=${call} />
-      ${isOver(call) && html`<${Receipt} id=${id} api=${api} slug=${slug} hrefOf=${hrefOf} />`}
+      ${isOver(call) && html`<${Receipt} call=${call} api=${api} slug=${slug} hrefOf=${hrefOf} />`}
       <div class="two wideleft">
         ${bar ? html`<${Asked} slug=${slug} call=${call} bar=${bar} execution=${executions.find((known) => known.id === chosen)} nameOf=${nameOf} from=${lanes.from} />` : html`<aside class="aside" aria-label="Tool"><p class="quiet">Choose a tool in the table to see what it was asked.</p></aside>`}
         <${Moments} call=${call} lanes=${lanes} nameOf=${nameOf} hrefOf=${hrefOf} chosen=${chosen} />
@@ -84,7 +83,7 @@ function Facts({ slug, call, lanes, agents }) {
     ['Agent', agents.get(call.agent_id) ?? '–'],
     [call.direction === 'outbound' ? 'Called from' : 'Number called', (call.direction === 'outbound' ? call.caller_phone_number : call.called_phone_number) ?? '–'],
     [call.direction === 'outbound' ? 'Placed' : 'Came in', call.created_at ? `${exact(call.created_at)}, ${relative(call.created_at)}` : '–'],
-    ['Lasted', lanes.ended ? length(call.duration_seconds === null ? lanes.span : call.duration_seconds * 1000) : 'goes on'],
+    ['Lasted', lanes.lost ? 'its end is not known' : lanes.ended ? length(call.duration_seconds === null ? lanes.span : call.duration_seconds * 1000) : 'goes on'],
     ['Ended because', call.ended_reason ?? '–'],
     ['Cost', dollars(call.cost)],
   ];

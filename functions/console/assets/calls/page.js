@@ -2,7 +2,8 @@
 
 import { asNumber } from '../erasure/erasing.js';
 import { html } from '../htm-preact.js';
-import { asked, Filters, SINCE } from '../shell/filters.js';
+import { Filters } from '../shell/filter_form.js';
+import { asked, SINCE } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';

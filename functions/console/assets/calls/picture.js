@@ -51,14 +51,14 @@ export function Picture({ lanes, nameOf, open }) {
 
 /** A call in progress is open at the right. */
 function Line({ lanes, parts, at, y }) {
-  const { connected, span, ended } = lanes;
+  const { connected, span, ended, lost } = lanes;
   const shown = parts.filter(({ torn }) => !torn);
   const bar = (kind, from, to) => shown.map((part) => {
     const [low, high] = [Math.max(from, part.from), Math.min(to, part.to)];
     return high > low && html`<rect class=${kind} x=${at(low)} y=${y - 7} width=${`${((placeOf(high, parts) - placeOf(low, parts)) * 100).toFixed(2)}%`} height="14" rx="3" />`;
   });
   return html`${bar('queued', 0, connected ?? span)}${connected !== null && bar('talk', connected, span)}
-    ${!ended && html`<text class="lab" x="100%" dx="-4" y=${y - 10} text-anchor="end">goes on</text>`}`;
+    ${!ended && html`<text class="lab" x="100%" dx="-4" y=${y - 10} text-anchor="end">${lost ? 'end not known' : 'goes on'}</text>`}`;
 }
 
 function Bar({ bar, lanes, parts, at, wide, y }) {
@@ -68,7 +68,7 @@ function Bar({ bar, lanes, parts, at, wide, y }) {
   const end = to ?? lanes.span;
   const failed = known && !['succeeded', 'replayed'].includes(status);
   const right = placeOf(end, parts) < 0.72;
-  const says = known ? `${failed ? `${wordOf(status).toLowerCase()}, ` : ''}${length(to - from)}` : lanes.ended ? 'no end known' : 'runs';
+  const says = known ? `${failed ? `${wordOf(status).toLowerCase()}, ` : ''}${length(to - from)}` : lanes.ended || lanes.lost ? 'no end known' : 'runs';
   return html`
     ${queued !== null && from !== null && from > queued && html`<rect class="queued" x=${at(queued)} y=${y - 7} width=${wide(queued, from)} height="14" rx="3" />`}
     <rect class="ran ${failed ? 'bad' : ''} ${known ? '' : 'open-end'}" x=${at(begun)} y=${y - 7} width=${wide(begun, end)} height="14" rx="3" />

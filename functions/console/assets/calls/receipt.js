@@ -4,13 +4,15 @@ import { html } from '../htm-preact.js';
 import { Failed } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Status, wordOf } from '../shell/status.js';
+import { isFollowed } from './timeline.js';
 
 const EVERY = 3_000;
 const GROUPS = ['done', 'unknown', 'failed', 'not_done'];
 
-export function Receipt({ id, api, slug, hrefOf }) {
+export function Receipt({ call, api, slug, hrefOf }) {
+  const { id } = call;
   const read = () => api.read(`calls/${encodeURIComponent(id)}/receipt`);
-  const { data, error, at, again } = useLive(`receipt ${slug} ${id}`, read, (receipt) => (receipt?.final ? null : EVERY));
+  const { data, error, at, again } = useLive(`receipt ${slug} ${id}`, read, (receipt) => (receipt?.final || !isFollowed(call) ? null : EVERY));
   if (error && !data) return html`<${Failed} what="The receipt" error=${error} at=${at} again=${again} />`;
   if (!data) return null;
   const lines = GROUPS.flatMap((group) => data[group]);

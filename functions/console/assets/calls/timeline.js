@@ -1,9 +1,14 @@
 // The picture of a call as numbers: lanes, bars and marks.
 
+const EVERY = 1_500;
+/** Between reads of an ended call. */
+const AFTER = 5_000;
+/** For so long after its end, or after the last moment of a call that did not begin with us. */
+const FOLLOWS = 600_000;
 const POINTS = { agent_spoke: 'agent', caller_spoke: 'caller' };
 
 /**
- * `{tools, points, told, span, ended}` of a call; times are milliseconds since `from`. A tool has `{tool_id, label, bars}`, a bar
+ * `{tools, points, told, span, ended, lost}` of a call: `lost` means that its end is not known. Times are milliseconds since `from`. A tool has `{tool_id, label, bars}`, a bar
  * `{id, queued, from, to, status, error, trigger}` whose `to` is null while no end is known.
  */
 export function lanesOf(call, now = Date.now()) {
@@ -11,10 +16,11 @@ export function lanesOf(call, now = Date.now()) {
   const times = [call.created_at, ...timeline.map(({ at }) => at), call.ended_at].map((at) => Date.parse(at)).filter(Number.isFinite);
   const from = times.length ? Math.min(...times) : now;
   const ended = isOver(call);
+  const lost = !ended && isLost(call, now);
   const last = timeline.findLast(({ event }) => event === 'call_ended')?.at ?? call.ended_at;
   // The cost follows seconds after the call.
   const spoken = timeline.filter(({ event }) => event !== 'cost_reported').map(({ at }) => Date.parse(at));
-  const to = ended ? Math.max(Date.parse(last) || from, ...spoken) : Math.max(now, ...times);
+  const to = ended || lost ? Math.max(Date.parse(last) || from, ...spoken) : Math.max(now, ...times);
   const since = (at) => Date.parse(at) - from;
   const bars = new Map();
   const points = [];
@@ -45,11 +51,28 @@ export function lanesOf(call, now = Date.now()) {
     if (lane) lane.bars.push(bar);
     else tools.push({ tool_id: bar.tool_id, label: bar.label, bars: [bar] });
   }
-  return { from, span: Math.max(to - from, 1), ended, connected, points, told, tools };
+  return { from, span: Math.max(to - from, 1), ended, lost, connected, points, told, tools };
 }
 
 export function isOver(call) {
   return Boolean(call.ended_at) || ['ended', 'not-found', 'deletion-failed'].includes(call.status);
+}
+
+/** A call that came in at VAPI, not through us: nothing tells its end. */
+function isLost({ created_at: began, timeline }, now) {
+  return !began && !(timeline ?? []).some(({ at }) => now - Date.parse(at) < FOLLOWS);
+}
+
+/** Milliseconds until the call is read again, null for never: cost, results and the check of claims follow its end. */
+export function readAgain(call, now = Date.now()) {
+  if (!isOver(call)) return isLost(call, now) ? null : EVERY;
+  const open = lanesOf(call).tools.some(({ bars }) => bars.some(({ to }) => to === null));
+  return !isFollowed(call, now) || (call.cost !== null && call.claim_check?.status !== 'checking' && !open) ? null : AFTER;
+}
+
+/** Whether more may become known of an ended call. */
+export function isFollowed({ ended_at: ended }, now = Date.now()) {
+  return now - Date.parse(ended) < FOLLOWS;
 }
 
 /** First one first. */

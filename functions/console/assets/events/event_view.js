@@ -20,6 +20,7 @@ export function EventView({ id, api, slug, role, nameOf }) {
   const event = live.data;
   const crumb = { word: 'Events', href: addressOf({ slug, page: 'events' }) };
   if (!event) return html`<${Absent} word="event" icon="inbox" crumb=${crumb} live=${live} />`;
+  const { woke = [] } = event;
   const reason = reasonOf(event);
   return html`<${Main} title=${`${event.service}: ${event.event_type}`} crumb=${crumb} status=${html`<${Began} of=${event} />`}
     acts=${html`<${Again} event=${event} api=${api} slug=${slug} role=${role} />`}>
@@ -30,10 +31,10 @@ export function EventView({ id, api, slug, role, nameOf }) {
         <dl class="facts"><div><dt>Came in</dt><dd>${exact(event.created_at)}, ${relative(event.created_at)}</dd></div><div><dt>Service</dt><dd><bdi>${event.service}</bdi></dd></div></dl>
       </section>
       <section aria-labelledby="h-heard"><h2 id="h-heard">Automations that listen to it</h2>
-        ${event.matched.length + event.unmatched.length + event.waiting.length === 0
+        ${event.matched.length + woke.length + event.unmatched.length + event.waiting.length === 0
           ? html`<p class="quiet">None. Activate an automation for <code>${event.event_type}</code> of ${event.service}, then replay the event.</p>`
           : html`<div class="sheet"><table class="rows"><thead><tr><th scope="col">Automation</th><th scope="col">Outcome</th></tr></thead><tbody>
-            ${event.matched.map(({ automation_id: one, run_id: run }) => html`<tr key=${run}><th scope="row" class="wrap"><a class="open" data-row=${run} href=${addressOf({ slug, page: 'runs', id: run })}><bdi>${nameOf(one)}</bdi></a></th><td><${Status} of="succeeded">Began a run<//></td></tr>`)}
+            ${[[event.matched, 'Began a run'], [woke, 'Went on: it waited for the event']].map(([runs, did]) => runs.map(({ automation_id: one, run_id: run }) => html`<tr key=${run}><th scope="row" class="wrap"><a class="open" data-row=${run} href=${addressOf({ slug, page: 'runs', id: run })}><bdi>${nameOf(one)}</bdi></a></th><td><${Status} of="succeeded">${did}<//></td></tr>`))}
             ${event.unmatched.map(({ automation_id: one, why }) => html`<tr key=${one}><th scope="row" class="wrap"><bdi>${nameOf(one)}</bdi></th><td class="wrap"><${Status} of="skipped">Did not run<//> <span class="quiet"><bdi>${why}</bdi></span></td></tr>`)}
             ${event.waiting.map((one) => html`<tr key=${one}><th scope="row" class="wrap"><bdi>${nameOf(one)}</bdi></th><td><${Status} of="queued">Waits for its turn<//></td></tr>`)}
           </tbody></table></div>`}

@@ -1,7 +1,8 @@
 // Events, newest first, with their runs or the reason for none; and replays of many.
 
 import { html } from '../htm-preact.js';
-import { asked, Filters, SINCE } from '../shell/filters.js';
+import { Filters } from '../shell/filter_form.js';
+import { asked, SINCE } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -32,7 +33,7 @@ function Events({ api, slug, query, names, nameOf }) {
   const columns = [
     { head: 'Event', cls: 'c-who wrap', cell: (event) => html`<bdi>${event.service}: ${event.event_type}</bdi>`, below: (event) => html`<span class="sub"><${Moment} at=${event.created_at} /></span>${reasonOf(event) && html`<span class="below quiet"><bdi>${reasonOf(event)}</bdi></span>`}` },
     { head: 'Began', cls: 'c-st', cell: (event) => html`<${Began} of=${event} />` },
-    { head: 'Automation', cls: 'c-agent wrap', cell: ({ matched, unmatched }) => html`<bdi>${[...matched, ...unmatched].map(({ automation_id: id }) => nameOf(id)).join(', ')}</bdi>` },
+    { head: 'Automation', cls: 'c-agent wrap', cell: ({ matched, woke = [], unmatched }) => html`<bdi>${[...matched, ...woke, ...unmatched].map(({ automation_id: id }) => nameOf(id)).join(', ')}</bdi>` },
     { head: 'Came in', cls: 'num c-when', cell: (event) => html`<${Moment} at=${event.created_at} />` },
   ];
   const to = (changed) => addressOf({ slug, page: 'events', query: changed });

@@ -2,7 +2,8 @@
 
 import { html } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
-import { asked, Filters, SINCE } from '../shell/filters.js';
+import { Filters } from '../shell/filter_form.js';
+import { asked, SINCE } from '../shell/filters.js';
 import { Icon } from '../shell/icons.js';
 import { Failed, List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';

@@ -17,6 +17,7 @@ import { compared, differences, filled } from './compare.js';
 
 const NEVER = () => null;
 const EVERY = 1_500;
+const PAGE = 200;
 const MOST_PAGES = 10;
 const MARKS = {
   used: null,
@@ -57,19 +58,28 @@ export function ExecutionView({ id, api, slug, role, labels, query }) {
   <//>`;
 }
 
-/** No route gives a single execution: the address names its call or tool. */
+/** No route gives a single execution: the address names its call or tool. A deleted tool has no list of its own. */
 async function found(api, id, { call, tool }) {
-  if (!call && !tool) throw new Refused(404, 'not_found', 'The address does not say of which tool it is.');
-  const path = call ? `calls/${encodeURIComponent(call)}/executions` : `tools/${encodeURIComponent(tool)}/executions`;
+  if (call) return within(api, id, `calls/${encodeURIComponent(call)}/executions`);
+  if (!tool) throw new Refused(404, 'not_found', 'The address does not say of which tool it is.');
+  try {
+    return await within(api, id, `tools/${encodeURIComponent(tool)}/executions`);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    return within(api, id, 'executions', { tool_id: tool });
+  }
+}
+
+async function within(api, id, path, query = {}) {
   let cursor = null;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const { items, next_cursor: next } = await api.read(path, { limit: 200, cursor });
+    const { items, next_cursor: next } = await api.read(path, { ...query, limit: PAGE, cursor });
     const one = items.find((item) => item.id === id);
     if (one) return one;
-    if (!next) break;
+    if (!next) throw new Refused(404, 'not_found', 'There is no such execution.');
     cursor = next;
   }
-  throw new Refused(404, 'not_found', 'There is no such execution.');
+  throw new Error(`It is not among the newest ${PAGE * MOST_PAGES}. Open it from its list.`);
 }
 
 function Beside({ execution, api, role }) {
@@ -90,8 +100,8 @@ function Beside({ execution, api, role }) {
   const hidden = compared(given, shown, before).given.filter(({ state }) => state === 'hidden');
   const says = shown ? differences(rows, shown, execution) : [];
   return html`<section class="stack" aria-labelledby="h-beside"><h2 id="h-beside">What was sent, and what would be sent now</h2>
-    ${says.length > 0 && html`<ul class="say stack" data-differences=${says.length}>${says.map((sentence) => html`<li>${sentence}</li>`)}</ul>`}
-    ${shown?.request && says.length === 0 && html`<p class="quiet" data-differences="0">No differences: each argument stands in the request of now.</p>`}
+    ${says.length > 0 && html`<ul class="say stack">${says.map((sentence) => html`<li>${sentence}</li>`)}</ul>`}
+    ${shown?.request && says.length === 0 && html`<p class="quiet">No differences: each argument stands in the request of now.</p>`}
     <div class="compare">
       <div class="stack"><h3>Arguments then <span class="quiet">as recorded, masked</span></h3><div data-request><${Rows} rows=${rows.given} nothing="It was given no arguments." /></div></div>
       <div class="stack" aria-live="polite"><h3>Request now <span class="quiet">dry run, nothing is sent</span></h3>

@@ -6,11 +6,10 @@ import { budgetsOf } from '../usage/budgets.js';
 
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
-const FAILED = ['failed', 'partial_failure'];
 /** A budget used beyond this share is near its end. */
 const NEAR = 0.8;
 
-/** `{id, status, word, title, why, at, until, page, to, query, act}` of each; `failures`: `{call, execution, tool}`, the call maybe unknown. */
+/** `{id, status, word, title, why, at, until, page, to, query, act}` of each; without `word` that of the status. `runs` failed; `failures`: `{call, execution, tool}`, the call maybe unknown. */
 export function needsOf({ approvals, paused, runs, calls, failures, usage, nameOf }, now = Date.now()) {
   const recent = (at) => now - Date.parse(at) < DAY;
   const asked = approvals.toSorted((one, other) => Date.parse(one.expires_at) - Date.parse(other.expires_at)).map((item) => ({
@@ -18,7 +17,7 @@ export function needsOf({ approvals, paused, runs, calls, failures, usage, nameO
     why: `${nameOf(item.automation_id)} asks${item.reason ? `: “${item.reason}”` : '.'}`, until: item.expires_at, page: 'approvals', to: item.id, act: 'Decide',
   }));
   const failed = grouped(failures.filter(({ execution }) => recent(execution.started_at))).map(([{ call, execution, tool }, count]) => ({
-    id: execution.id, status: 'failed', word: 'Tool failed', title: `${tool}${count > 1 ? `, in ${count} calls` : call ? `, in the call of ${callerOf(call)}` : ''}`,
+    id: execution.id, status: execution.status, word: execution.status === 'failed' ? 'Tool failed' : null, title: `${tool}${count > 1 ? `, in ${count} calls` : call ? `, in the call of ${callerOf(call)}` : ''}`,
     why: execution.error ?? '', at: execution.started_at, act: 'See request',
     ...(execution.call_id ? { page: 'calls', to: execution.call_id, query: { execution: execution.id } } : { page: 'executions', to: execution.id, query: { tool: execution.tool_id } }),
   }));
@@ -26,8 +25,8 @@ export function needsOf({ approvals, paused, runs, calls, failures, usage, nameO
     id: `claims-${call.id}`, status: 'unproven', word: 'Unproven', title: `In the call of ${callerOf(call)}`, why: unprovenOf(call),
     at: call.ended_at ?? call.created_at, page: 'calls', to: call.id, act: 'See call',
   }));
-  const broken = runs.filter((run) => FAILED.includes(run.status) && recent(run.created_at)).map((run) => ({
-    id: run.id, status: run.status, word: 'Run', title: nameOf(run.automation_id), why: run.error ?? `${run.actions_failed} of its actions failed.`,
+  const broken = runs.filter((run) => recent(run.created_at)).map((run) => ({
+    id: run.id, status: run.status, word: 'Run', title: nameOf(run.automation_id), why: run.error ?? reasonOf(run),
     at: run.finished_at ?? run.created_at, page: 'runs', to: run.id, act: 'See run',
   }));
   const stopped = paused.map((automation) => ({
@@ -40,11 +39,16 @@ export function needsOf({ approvals, paused, runs, calls, failures, usage, nameO
   return [...asked, ...unproven, ...failed, ...broken, ...stopped, ...near];
 }
 
-/** One need per tool and error: the newest failure, and the number of calls. */
+function reasonOf({ status, actions_failed: failed }) {
+  return status.endsWith('_limit') ? `It ended at its ${status.replace('_', ' ')}.` : `${failed} of its actions failed.`;
+}
+
+/** One need per tool, status and error: the newest failure, and the number of calls. */
 function grouped(failures) {
   const groups = new Map();
   for (const failure of failures) {
-    const key = `${failure.execution.tool_id} ${failure.execution.error}`;
+    const { tool_id: tool, status, error } = failure.execution;
+    const key = `${tool} ${status} ${error}`;
     const [newest, calls] = groups.get(key) ?? [failure, new Set()];
     groups.set(key, [newest, calls.add(failure.execution.call_id)]);
   }

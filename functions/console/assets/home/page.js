@@ -1,5 +1,6 @@
 // Home: urgent matters, the calls of the last day, and the budgets.
 
+import { waitingIn } from '../approvals/asked.js';
 import { html } from '../htm-preact.js';
 import { Bars } from '../shell/bars.js';
 import { asked, SINCE } from '../shell/filters.js';
@@ -23,7 +24,7 @@ export function View({ api, slug }) {
   return html`<${Main} title="Home"><div class="body" data-home>
     ${error && html`<${Failed} what="Home" error=${error} at=${at} again=${again} />`}
     ${!data && !error && html`<${Skeleton} what="Home" />`}
-    ${data && html`<${Needs} needs=${data.needs} slug=${slug} />
+    ${data && html`<${Needs} needs=${data.needs} more=${data.more} slug=${slug} />
       <div class="two"><${Hours} ...${data.byHour} slug=${slug} />
         <section class="stack" aria-labelledby="h-budgets"><h2 id="h-budgets">Budgets</h2><${Meters} budgets=${budgetsOf(data.usage)} /></section></div>`}
   </div><//>`;
@@ -32,7 +33,7 @@ export function View({ api, slug }) {
 async function read(api) {
   const since = asked({ since: '24h' }, [SINCE]);
   const [approvals, automations, runs, calls, failed, tools, usage] = await Promise.all([
-    api.read('approvals', { status: 'pending', limit: 100 }),
+    waitingIn(api),
     api.read('automations', { limit: 200 }),
     api.read('runs', { failed: true, limit: 50, ...since }),
     api.read('calls', { limit: MOST, ...since }),
@@ -49,15 +50,18 @@ async function read(api) {
   const paused = automations.items.filter(({ status }) => status === 'paused');
   const nameOf = (id) => (id ? (names.get(id) ?? 'An automation') : 'A prompt');
   const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, calls: calls.items, failures, usage, nameOf });
-  return { needs, byHour: callsByHour(calls.items, { whole: calls.next_cursor === null }), usage };
+  // Filtered pages may be short and go on.
+  const more = [approvals, automations, runs, calls, failed].some(({ next_cursor: next }) => next !== null);
+  return { needs, more, byHour: callsByHour(calls.items, { whole: calls.next_cursor === null }), usage };
 }
 
-function Needs({ needs, slug }) {
+function Needs({ needs, more, slug }) {
+  const rest = more && html`<p class="quiet small">Older entries were not looked through.</p>`;
   if (needs.length === 0) {
-    return html`<section aria-labelledby="h-need"><h2 id="h-need">Needs a person now</h2><${Nothing} icon="hand" title="Nothing needs you">
-      <p class="quiet">Approvals, unproven claims, failed tools and runs of the last day, paused automations and budgets near their end appear here.</p><//></section>`;
+    return html`<section aria-labelledby="h-need"><h2 id="h-need">Needs a person now</h2><${Nothing} icon="hand" title=${more ? 'Nothing found that needs you' : 'Nothing needs you'}>
+      <p class="quiet">Approvals, unproven claims, failed tools and runs of the last day, paused automations and budgets near their end appear here.</p><//>${rest}</section>`;
   }
-  return html`<section aria-labelledby="h-need"><div class="titled"><h2 id="h-need">Needs a person now</h2><span class="quiet small">${needs.length}</span></div>
+  return html`<section aria-labelledby="h-need"><div class="titled"><h2 id="h-need">Needs a person now</h2><span class="quiet small">${more && 'at least '}${needs.length}</span></div>${rest}
     <div class="sheet"><table class="needs rows"><thead class="aloud"><tr><th scope="col">Kind</th><th scope="col">What and why</th><th scope="col">Time</th><th scope="col">Next step</th></tr></thead>
       <tbody>${needs.map(({ id, status, word, title, why, at, until, page, to, query, act }) => html`<tr key=${id} data-need=${status}>
         <td><${Status} of=${status}>${word}<//></td>

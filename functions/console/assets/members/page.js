@@ -1,17 +1,17 @@
 // The organization's members, and the rights of each role.
 
-import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { html, useState } from '../htm-preact.js';
+import { Act, Sure, useAct } from '../shell/acting.js';
 import { List, Nothing } from '../shell/list.js';
 import { useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
 import { may, ROLES, whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
+import { SavedForm } from '../shell/saving.js';
 import { Status } from '../shell/status.js';
 import { RIGHTS } from './rights.js';
 
-/** Survives a new sign-in, which leaves the page. */
-const DRAFT = 'switchboard.member';
 
 export function View(told) {
   const { role } = told;
@@ -21,9 +21,10 @@ export function View(told) {
 }
 
 function Members({ api, slug, role, at }) {
+  const rowOf = (member) => ({ id: member.user_id, ...member });
   const rows = useRows(slug, async (cursor) => {
-    const page = await api.read('members', { limit: 100, cursor });
-    return { ...page, items: page.items.map((member) => ({ id: member.user_id, ...member })) };
+    const page = await api.read('members', { limit: 50, cursor });
+    return { ...page, items: page.items.map(rowOf) };
   });
   const columns = [
     { head: 'Name', cls: 'c-who wrap', cell: ({ name, user_id }) => html`<bdi>${name ?? user_id}</bdi>`, below: ({ name, user_id, email }) => html`<span class="below quiet"><bdi>${[name && user_id, email].filter(Boolean).join(' · ')}</bdi></span>` },
@@ -31,6 +32,10 @@ function Members({ api, slug, role, at }) {
     { head: 'Since', cls: 'num c-when', cell: (member) => html`<${Moment} at=${member.created_at} />` },
   ];
   const hrefOf = (id) => addressOf({ slug, page: 'members', id });
+  const made = (member) => {
+    rows.add(rowOf(member));
+    location.hash = hrefOf(member.user_id);
+  };
   const chosen = rows.items?.find(({ id }) => id === at.id) ?? null;
   const empty = html`<${Nothing} icon="people" title="No members"><p class="quiet">Add one by the subject of their sign-in.</p><//>`;
   return html`<${Main} title="Members" acts=${html`<a class="btn main" id="add-member" href=${hrefOf('new')}>Add a member</a>`}>
@@ -40,8 +45,8 @@ function Members({ api, slug, role, at }) {
         <div class="body"><${Rights} role=${role} /></div>
       </div>
       <aside class="pane" aria-label="Member">
-        ${at.id === 'new' ? html`<${NewMember} api=${api} role=${role} again=${rows.again} done=${(id) => { location.hash = hrefOf(id); }} />`
-          : chosen ? html`<${Member} key=${chosen.id} member=${chosen} api=${api} role=${role} again=${rows.again} back=${addressOf({ slug, page: 'members' })} />`
+        ${at.id === 'new' ? html`<section><h2>Add a member</h2><${SavedForm} of=${`${slug} members`} name="new-member" schema=${schemaOf(role)} first=${['name', 'email']} begin=${() => ({ role: 'member' })} save="Add" send=${(member) => api.act('POST', 'members', member)} onSaved=${made} /></section>`
+          : chosen ? html`<${Member} key=${chosen.id} member=${chosen} api=${api} role=${role} changed=${(newer) => rows.put(rowOf(newer))} gone=${() => { rows.drop(chosen.id); location.hash = addressOf({ slug, page: 'members' }); }} back=${addressOf({ slug, page: 'members' })} />`
           : html`<section><p class="quiet">Choose a member to change the role or to remove them.</p></section>`}
       </aside>
     </div>
@@ -54,72 +59,46 @@ const given = (role) => ROLES.filter((one) => one !== 'owner' || role === 'owner
 function Rights({ role }) {
   return html`<section class="stack" aria-labelledby="h-rights"><h2 id="h-rights">What each role may do</h2>
     <div class="sheet"><table><thead><tr><th scope="col">What</th><th scope="col">Who</th><th scope="col">You</th></tr></thead>
-      <tbody>${RIGHTS.map(([least, words]) => html`<tr key=${words} data-right=${least}><th scope="row" class="wrap">${words}</th><td class="wrap">${ROLES.slice(ROLES.indexOf(least)).join(', ')}</td>
+      <tbody>${RIGHTS.map(([least, words]) => html`<tr key=${words}><th scope="row" class="wrap">${words}</th><td class="wrap">${ROLES.slice(ROLES.indexOf(least)).join(', ')}</td>
         <td>${may(role, least) ? html`<${Status} of="approved">Yes<//>` : html`<${Status} of="not_run">No<//>`}</td></tr>`)}</tbody></table></div></section>`;
 }
 
-function Member({ member, api, role, again, back }) {
-  const [{ busy, problem, saved, asks }, tell] = useState({});
-  const dialog = useRef(null);
-  useEffect(() => {
-    if (asks) dialog.current.showModal();
-  }, [asks]);
+function Member({ member, api, role, changed, gone, back }) {
+  const [choice, choose] = useState(null);
+  const [saved, tell] = useState(false);
+  const { busy, problem, act } = useAct();
   const refused = whyNot(role, member.role === 'owner' ? 'owner' : 'admin');
   const path = `members/${encodeURIComponent(member.user_id)}`;
-  const act = async (method, body) => {
-    if (busy) return;
-    tell({ busy: true });
-    try {
-      await api.act(method, path, body);
-      tell({ saved: method === 'PATCH' });
-      again();
-      if (method === 'DELETE') location.hash = back;
-    } catch (error) {
-      tell({ problem: error.message });
-    }
+  const chosen = choice ?? member.role;
+  const save = async () => {
+    tell(await act(async () => changed(await api.act('PATCH', path, { role: chosen }))));
+    // A refused role is not shown as theirs.
+    choose(null);
+  };
+  const onChange = ({ target }) => {
+    choose(target.value);
+    tell(false);
+  };
+  const remove = async () => {
+    await api.act('DELETE', path);
+    gone();
   };
   return html`<section class="panehead"><h2><bdi>${member.name ?? member.user_id}</bdi></h2><div class="acts"><a class="btn bare" data-close href=${back}>Close</a></div></section>
     <section><dl class="pairs"><div><dt>Subject</dt><dd><code>${member.user_id}</code></dd></div><div><dt>E-mail</dt><dd><bdi>${member.email ?? '–'}</bdi></dd></div><div><dt>Phone</dt><dd>${member.phone ?? '–'}</dd></div><div><dt>Time zone</dt><dd>${member.timezone ?? '–'}</dd></div></dl></section>
-    <section><div class="form"><label>Role <select id="member-role" disabled=${Boolean(refused)} aria-describedby="member-says" onChange=${({ target }) => act('PATCH', { role: target.value })}>
-      ${(refused ? ROLES : given(role)).map((one) => html`<option value=${one} selected=${one === member.role}>${one}</option>`)}</select></label>
+    <section><div class="form"><label>Role <select id="member-role" value=${chosen} disabled=${Boolean(refused)} aria-describedby="member-says" onChange=${onChange}>
+      ${(refused ? ROLES : given(role)).map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       <p id="member-says" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : 'status'}>${problem ?? refused ?? (saved ? 'Saved. It holds with their next request.' : 'It holds with their next request.')}</p>
-      <button type="button" class="btn grave" id="remove-member" aria-disabled=${refused ? 'true' : null} onClick=${() => !refused && tell({ asks: true })}>Remove…</button></div></section>
-    ${asks && html`<dialog ref=${dialog} aria-labelledby="h-remove" onClose=${() => tell({})}>
-      <h2 id="h-remove">Remove <bdi>${member.name ?? member.user_id}</bdi>?</h2>
-      <p>They lose access with their next request. Their automations, runs and approvals stay.</p>
-      <div class="chips"><button type="button" class="btn" onClick=${() => dialog.current.close()}>Keep them</button><button type="button" class="btn grave" id="remove-yes" onClick=${() => act('DELETE')}>Remove</button></div>
-    </dialog>`}`;
+      <div class="chips"><${Act} id="member-save" refused=${refused && ' '} busy=${busy || chosen === member.role} onClick=${save}>Save role<//>
+        <${Sure} id="remove-member" word="Remove…" title=${`Remove ${member.name ?? member.user_id}?`} yes="Remove" no="Keep them" refused=${refused && ' '} does=${remove}><p>They lose access with their next request. Their automations, runs and approvals stay.</p><//></div></div></section>`;
 }
 
-function NewMember({ api, role, again, done }) {
-  const [fields, write] = useState(() => JSON.parse(sessionStorage.getItem(DRAFT) ?? '{"user_id":"","name":"","email":"","role":"member"}'));
-  const [problem, tell] = useState(null);
-  const first = useRef(null);
-  useEffect(() => first.current.focus(), []);
-  const put = (name) => ({ target }) => {
-    const changed = { ...fields, [name]: target.value };
-    write(changed);
-    sessionStorage.setItem(DRAFT, JSON.stringify(changed));
-  };
-  const add = async (event) => {
-    event.preventDefault();
-    try {
-      const { user_id } = await api.act('POST', 'members', Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '')));
-      sessionStorage.removeItem(DRAFT);
-      again();
-      done(user_id);
-    } catch (error) {
-      tell(error.message);
-    }
-  };
-  const text = (name, word, more = {}) => html`<label>${word}<input value=${fields[name]} onInput=${put(name)} autocomplete="off" ...${more} /></label>`;
-  return html`<section class="panehead"><h2>Add a member</h2></section>
-    <section><form class="form" onSubmit=${add}>
-      ${text('user_id', 'Subject of their sign-in', { ref: first, required: true, id: 'member-subject', 'aria-describedby': 'subject-says' })}
-      <p class="quiet small" id="subject-says">The <code>sub</code> of their tokens; your issuer shows it. They are in with their next request; nobody is told.</p>
-      ${text('name', 'Name')}${text('email', 'E-mail', { type: 'email' })}
-      <label>Role <select value=${fields.role} onChange=${put('role')}>${given(role).map((one) => html`<option value=${one} selected=${one === fields.role}>${one}</option>`)}</select></label>
-      ${problem && html`<p class="wrong small" role="alert">${problem}</p>`}
-      <button class="btn main" id="member-add">Add</button>
-    </form></section>`;
-}
+/** The `sub` of a member's tokens is their id. */
+const schemaOf = (role) => ({
+  properties: {
+    user_id: { type: 'string', title: 'Subject of their sign-in', description: 'The `sub` of their tokens; your issuer shows it. They are in with their next request; nobody is told.' },
+    name: { type: 'string' },
+    email: { type: 'string', title: 'E-mail' },
+    role: { enum: given(role) },
+  },
+  required: ['user_id', 'role'],
+});

@@ -50,7 +50,7 @@ function Planned({ action, yes, say }) {
   return html`<tr data-plan=${step}>
     <th scope="row" class="wrap"><bdi>${tool}</bdi> <code class="quiet">${id}</code></th>
     <td class="wrap"><${Status} of=${status}>${word}<//>${reason && html`<span class="below quiet"><bdi>${reason}</bdi></span>`}
-      ${step === 'unknown' && html`<label class="yes"><input type="checkbox" data-yes=${id} checked=${yes} onChange=${({ target }) => say(target.checked)} /> Run it, even if it happens twice</label>`}</td>
+      ${step === 'unknown' && html`<label class="yes"><input type="checkbox" checked=${yes} onChange=${({ target }) => say(target.checked)} /> Run it, even if it happens twice</label>`}</td>
     <td class="wrap">${step === 'kept' ? html`<span class="quiet">its earlier result</span>` : given && html`<details class="same" open><summary>Arguments</summary><${Values} values=${given} /></details>`}</td>
   </tr>`;
 }

@@ -21,7 +21,7 @@ export function isOver({ status }) {
 /** Null if it waits for nothing. */
 export function waitOf({ waits_for: waits }) {
   if (!waits) return null;
-  return { approval: 'Waits for a decision', run: 'Waits for another run', time: 'Pauses', model: 'Waits for the model, which is down or busy', service: 'Waits for a service that is down' }[waits.what] ?? `Waits for ${waits.what}`;
+  return { approval: 'Waits for a decision', run: 'Waits for another run', time: 'Pauses', model: 'Waits for the model, which is down or busy', service: 'Waits for a service that is down', event: `Waits for the event ${waits.event}` }[waits.what] ?? `Waits for ${waits.what}`;
 }
 
 /**

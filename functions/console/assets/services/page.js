@@ -2,8 +2,8 @@
 
 import { html, useEffect, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
-import { Choices, List, Nothing } from '../shell/list.js';
-import { useRows } from '../shell/live.js';
+import { Choices, Failed, List, Nothing } from '../shell/list.js';
+import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
@@ -15,6 +15,7 @@ const FILTERS = [['', 'All'], ['true', 'Connected'], ['false', 'Not connected']]
 const STATES = { connected: ['approved', 'Connected'], not_connected: ['not_run', 'Not connected'], expired: ['failed', 'Expired'], not_needed: ['ended', 'Needs no account'], unknown: ['unknown', 'Could not be asked'] };
 /** The next step on this page; for an incomplete connection the API has it. */
 const NEXT = { not_connected: 'Its actions cannot be used until an account is connected.', expired: 'The account is not let in any more: actions and automations that use it fail until it is connected again.', unknown: 'The state could not be read. Look again in a minute.' };
+const EVERY = 3_000;
 /** Waits for the end of a word. */
 const PATIENCE = 300;
 
@@ -36,7 +37,13 @@ export function View({ api, slug, role, at }) {
     return { ...page, items: page.items.map((service) => ({ id: service.name, ...service })) };
   });
   const hrefOf = (id, query = { q, connected }) => addressOf({ slug, page: 'services', id, query });
-  const chosen = rows.items?.find(({ id }) => id === at.id) ?? null;
+  // It may be beyond the rows, or have left the filter.
+  const live = useLive(at.id && `${slug} ${at.id}`, async () => (await api.read('services', { q: at.id, limit: 200 })).items.find(({ name }) => name === at.id) ?? null, () => EVERY);
+  const chosen = live.data ?? rows.items?.find(({ id }) => id === at.id);
+  const again = () => {
+    live.again();
+    rows.again();
+  };
   const choices = FILTERS.map(([value, word]) => ({ value, word, href: hrefOf(null, { q, connected: value }) }));
   const empty = html`<${Nothing} icon="plug" title="No service matches"><p class="quiet">Search for another word, or choose another state above.</p><//>`;
   return html`<${Main} title="Services" acts=${html`<${Choices} label="State" choices=${choices} chosen=${connected} />`}>
@@ -44,14 +51,12 @@ export function View({ api, slug, role, at }) {
       <div class="listside"><${Search} key=${connected} q=${q} seek=${(words) => { location.hash = hrefOf(null, { q: words, connected }); }} />
         <${List} what="Services" name="calls" rows=${rows} columns=${COLUMNS} hrefOf=${({ id }) => hrefOf(id)} current=${at.id} empty=${empty} /></div>
       <aside class="pane" aria-label="Service">${at.id && html`<section class="panehead"><a class="crumb" data-close href=${hrefOf(null)}>Services</a></section>`}
-        ${chosen ? html`<${Service} key=${chosen.id} service=${chosen} api=${api} slug=${slug} again=${rows.again} refused=${whyNot(role, 'admin')} />`
-          : at.id && rows.items ? html`<${Sought} name=${at.id} href=${hrefOf(at.id, { q: at.id })} found=${q === at.id} />` : html`<section><p class="quiet">Choose a service to connect it, or to see whose account acts.</p></section>`}</aside>
+        ${chosen ? html`<${Service} key=${chosen.name} service=${chosen} api=${api} slug=${slug} again=${again} refused=${whyNot(role, 'admin')} />`
+          : live.data === null ? html`<section><p>There is no such service.</p></section>`
+          : live.error ? html`<${Failed} what="The service" error=${live.error} again=${again} />`
+          : !at.id && html`<section><p class="quiet">Choose a service to connect it, or to see whose account acts.</p></section>`}</aside>
     </div>
   <//>`;
-}
-
-function Sought({ name, href, found }) {
-  return html`<section class="stack"><p>${found ? 'There is no such service.' : html`<bdi>${name}</bdi> is not among the services shown.`}</p>${!found && html`<a class="btn" href=${href}>Search for it</a>`}</section>`;
 }
 
 function Search({ q, seek }) {

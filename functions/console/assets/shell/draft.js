@@ -1,11 +1,9 @@
 // A form's draft, kept in the tab until it is saved.
 
 import { useEffect, useRef, useState } from '../htm-preact.js';
+import { kept, LEFT } from '../session/kept.js';
 import { nameOf } from './drafts.js';
 import { rebased, SECRET } from './schema.js';
-
-/** Whether the person leaves to sign in, and comes back. */
-const SIGNING_IN = 'switchboard.sign-in';
 
 /**
  * `{value, set, kept, moved, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept; `without` takes
@@ -25,7 +23,8 @@ export function useDraft(key, begin, since = '', without = (value) => value) {
   leaves.current = changed;
   useEffect(() => {
     const ask = (event) => {
-      if (leaves.current && sessionStorage.getItem(SIGNING_IN) === null) event.preventDefault();
+      // A person led to the sign-in comes back to the draft.
+      if (leaves.current && kept(LEFT) === null) event.preventDefault();
     };
     addEventListener('beforeunload', ask);
     return () => removeEventListener('beforeunload', ask);

@@ -19,6 +19,9 @@ export class Entrance {
   #state;
   #session;
   #api;
+  /** The slug that was tried last, and the number of tries. */
+  #tried = null;
+  #entries = 0;
 
   constructor({ state, session, api }) {
     this.#state = state;
@@ -43,9 +46,8 @@ export class Entrance {
   async moved() {
     const hash = location.hash;
     this.#state.set({ hash });
-    const { phase, organization } = this.#state.get();
     const slug = route(hash)?.slug ?? null;
-    if (phase === 'inside' && slug !== organization) await this.#enter(slug);
+    if (this.#entries > 0 && slug !== this.#tried) await this.#enter(slug);
   }
 
   signIn() {
@@ -63,16 +65,20 @@ export class Entrance {
   choose(slug) {
     const { page = FIRST } = route(location.hash) ?? {};
     location.hash = addressOf({ slug, page });
-    return this.#state.get().phase === 'inside' ? undefined : this.#enter(slug);
+    return this.#enter(slug);
   }
 
   async #enter(slug) {
+    const entry = (this.#entries += 1);
+    this.#tried = slug;
     this.#api.organization = slug;
     // The last known role stands until the API has answered.
     const before = slug && kept(ROLES)?.[slug];
     if (before) this.#state.set({ phase: 'inside', organization: slug, role: before, notice: null, hash: location.hash });
     try {
       const known = await this.#api.membership();
+      if (entry !== this.#entries) return;
+      this.#tried ??= known.slug;
       this.#api.organization = known.slug;
       keep(ROLES, { ...kept(ROLES), [known.slug]: known.role });
       if (!route(location.hash)?.slug) {
@@ -81,7 +87,7 @@ export class Entrance {
       }
       this.#state.set({ phase: 'inside', organization: known.slug, role: known.role, notice: null, hash: location.hash });
     } catch (error) {
-      if (before && error instanceof Unreachable) return;
+      if (entry !== this.#entries || (before && error instanceof Unreachable)) return;
       this.#refused(error, slug);
     }
   }

@@ -2,7 +2,8 @@
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
-import { begun, begunAs, halves, problemsAt, resolved, SECRET, typeIn, typeOf, variantsOf, wordsOf } from './schema.js';
+import { TextInput } from './text_input.js';
+import { begun, begunAs, halves, parsed, problemsAt, resolved, SECRET, typeIn, typeOf, variantsOf, wordsOf } from './schema.js';
 
 /** Longer texts get several lines. */
 const LINE = 200;
@@ -36,7 +37,7 @@ export function useSchemas() {
 export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, first = [], hidden = [], without = [], disabled = false, name = 'form' }) {
   const told = { known: schemas, without, problems, words, choices, disabled, form: name };
   const whole = resolved(typeof schema === 'string' ? { $ref: `#/${schema}` } : schema, schemas);
-  return html`<div class="made" data-form=${name}><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
+  return html`<div class="made"><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
 }
 
 /** For every part of a form. */
@@ -195,29 +196,33 @@ function Inner({ schema, value, onChange, path, hidden, ...all }) {
   return html`<div class="inner"><${Field} ...${told} schema=${schema} path=${path} value=${value} onChange=${onChange} required name=${path.at(-1)} label="Value" /></div>`;
 }
 
-/** At its first control. */
-function useNewest(count) {
+/** A new row takes the focus. `keys`: each row keeps its key when another one is removed with `drop`. */
+function useList(count) {
   const list = useRef(null);
   const before = useRef(count);
+  const { current: made } = useRef({ keys: [], next: 0 });
+  while (made.keys.length < count) made.keys.push((made.next += 1));
+  made.keys.length = count;
   useEffect(() => {
     if (count > before.current) list.current?.lastElementChild?.querySelector('input, select, textarea')?.focus();
     before.current = count;
   }, [count]);
-  return list;
+  return { list, keys: made.keys, drop: (place) => made.keys.splice(place, 1) };
 }
 
 function Items(shared) {
   const { schema, value = [], onChange, path, known, id, label, disabled, required } = shared;
-  const list = useNewest(value.length);
+  const { list, keys, drop } = useList(value.length);
   const at = (place) => ({ ...common(shared), path: [...path, place], name: place, required: true, label: `${label} ${place + 1}` });
   const without = (place) => {
+    drop(place);
     const rest = value.filter((_, other) => other !== place);
     onChange(rest.length === 0 && !required ? undefined : rest);
     document.getElementById(`${id}-add`)?.focus();
   };
   return html`<${Group} ...${shared} own=${value.map((_, place) => String(place))}>
-    <ol class="items" ref=${list}>${value.map((item, place) => html`<li key=${place}>
-      <${Field} ...${at(place)} schema=${schema.items} value=${item === '' ? undefined : item} onChange=${(inner) => onChange(value.map((other, there) => (there === place ? (inner ?? '') : other)))} />
+    <ol class="items" ref=${list}>${value.map((item, place) => html`<li key=${keys[place]}>
+      <${Field} ...${at(place)} schema=${schema.items} value=${item === '' ? undefined : item} onChange=${(inner) => onChange(value.map((other, there) => (there === place ? textOr(inner) : other)))} />
       <button type="button" class="btn bare" disabled=${disabled} aria-label=${`Remove ${label} ${place + 1}`} onClick=${() => without(place)}>Remove</button></li>`)}</ol>
     <button type="button" class="btn" id="${id}-add" disabled=${disabled || value.length >= schema.maxItems} onClick=${() => onChange([...value, begun(schema.items, known) ?? ''])}>Add ${value.length > 0 ? 'another' : 'one'}</button>
   <//>`;
@@ -227,7 +232,7 @@ function Items(shared) {
 function Named(shared) {
   const { schema, value = {}, onChange, path, known, id, disabled } = shared;
   const names = Object.keys(value);
-  const list = useNewest(names.length);
+  const { list, keys, drop } = useList(names.length);
   const put = (entries) => onChange(entries.length > 0 ? Object.fromEntries(entries) : undefined);
   const renamed = (before, after) => put(Object.entries(value).map(([name, inner]) => [name === before ? after : name, inner]));
   const add = () => {
@@ -235,30 +240,33 @@ function Named(shared) {
     while (names.includes(`name_${count}`)) count += 1;
     put([...Object.entries(value), [`name_${count}`, begun(schema.additionalProperties, known) ?? '']]);
   };
+  const without = (gone, place) => {
+    drop(place);
+    put(Object.entries(value).filter(([other]) => other !== gone));
+    document.getElementById(`${id}-add`)?.focus();
+  };
   return html`<${Group} ...${shared} own=${names}>
-    <ul class="items" ref=${list}>${Object.entries(value).map(([name, inner], place) => html`<li key=${place}>
-      <div class="field"><label for="${id}-name-${place}">Name</label><input type="text" autocomplete="off" id="${id}-name-${place}" disabled=${disabled} defaultValue=${name} onChange=${({ target }) => (target.value === '' || (names.includes(target.value) && target.value !== name) ? (target.value = name) : renamed(name, target.value))} /></div>
-      <${Field} ...${common(shared)} schema=${schema.additionalProperties} path=${[...path, name]} name=${name} label=${`Value of ${name}`} required value=${inner === '' ? undefined : inner} onChange=${(changed) => put(Object.entries(value).map(([other, kept]) => [other, other === name ? (changed ?? '') : kept]))} />
-      <button type="button" class="btn bare" disabled=${disabled} aria-label=${`Remove ${name}`} onClick=${() => { put(Object.entries(value).filter(([other]) => other !== name)); document.getElementById(`${id}-add`)?.focus(); }}>Remove</button></li>`)}</ul>
+    <ul class="items" ref=${list}>${Object.entries(value).map(([name, inner], place) => html`<li key=${keys[place]}>
+      <div class="field"><label for="${id}-name-${place}">Name</label><${TextInput} id="${id}-name-${place}" disabled=${disabled} value=${name} onChange=${({ target }) => (target.value === '' || (names.includes(target.value) && target.value !== name) ? (target.value = name) : renamed(name, target.value))} /></div>
+      <${Field} ...${common(shared)} schema=${schema.additionalProperties} path=${[...path, name]} name=${name} label=${`Value of ${name}`} required value=${inner === '' ? undefined : inner} onChange=${(changed) => put(Object.entries(value).map(([other, kept]) => [other, other === name ? textOr(changed) : kept]))} />
+      <button type="button" class="btn bare" disabled=${disabled} aria-label=${`Remove ${name}`} onClick=${() => without(name, place)}>Remove</button></li>`)}</ul>
     <button type="button" class="btn" id="${id}-add" disabled=${disabled} onClick=${add}>Add ${names.length > 0 ? 'another' : 'one'}</button>
   <//>`;
 }
 
+/** An empty row stays. */
+const textOr = (value) => (value === undefined ? '' : value);
+
 /** A text, or any JSON. */
 function Free(shared) {
   const { value, onChange } = shared;
-  const [text, write] = useState(typeOf(value) === 'string' ? value : value === undefined ? '' : JSON.stringify(value, null, 2));
+  const typed = useRef(null);
+  // Another value than the typed one: a draft was discarded, or merged with a newer version.
+  if (typed.current?.value !== value) typed.current = null;
+  const text = typed.current?.text ?? (typeOf(value) === 'string' ? value : value === undefined ? '' : JSON.stringify(value, null, 2));
   const onInput = ({ target }) => {
-    write(target.value);
-    onChange(target.value === '' ? undefined : parsed(target.value));
+    typed.current = { text: target.value, value: parsed(target.value) };
+    onChange(typed.current.value);
   };
   return html`<${Around} ...${shared}><textarea rows="2" dir="auto" spellcheck=${false} ...${described(shared)} value=${text} onInput=${onInput}></textarea><//>`;
-}
-
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,5 +1,6 @@
 // The whole page: the navigation, and the place in the address.
 
+import { waitingIn } from '../approvals/asked.js';
 import { html, useEffect, useMemo, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
 import { keys } from './shortcuts.js';
@@ -31,8 +32,9 @@ function Inside({ shown, entrance, api }) {
   const { organization: slug, role } = shown;
   const at = route(shown.hash) ?? { page: 'home', id: null, query: {} };
   const place = PLACES.find(({ page }) => page === at.page);
-  const asked = useLive(slug, () => api.read('approvals', { status: 'pending', limit: 100 }), () => WAITING_EVERY);
-  const waiting = asked.data?.items.length ?? 0;
+  const asked = useLive(slug, () => waitingIn(api), () => WAITING_EVERY);
+  const { items, next_cursor: more } = asked.data ?? { items: [] };
+  const waiting = items.length > 0 && `${items.length}${more ? '+' : ''}`;
   const [helps, help] = useState(false);
   useEffect(() => {
     document.title = `${waiting ? `(${waiting}) ` : ''}${place?.word ?? 'Not found'} · ${slug} · Switchboard`;
@@ -109,7 +111,7 @@ function Navigation({ shown, entrance, current, waiting, onHelp }) {
   const link = ({ page, word, icon, first }) => html`<li key=${page} class=${first ? 'first' : ''}>
     <a href=${addressOf({ slug, page })} data-place=${page} aria-current=${page === current ? 'page' : null} onClick=${() => more.current?.removeAttribute('open')}>
       <${Icon} name=${icon} /><span>${word}</span>
-      ${page === 'approvals' && waiting > 0 && html`<span class="count">${waiting}<span class="aloud"> waiting</span></span>`}
+      ${page === 'approvals' && waiting && html`<span class="count">${waiting}<span class="aloud"> waiting</span></span>`}
     </a>
   </li>`;
   return html`<header class="nav">

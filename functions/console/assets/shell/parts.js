@@ -7,7 +7,7 @@ import './bars.js';
 import './chart_shapes.js';
 import './drafts.js';
 import './fault.js';
-import './filters.js';
+import './filter_form.js';
 import './list.js';
 import './money.js';
 import './request.js';

@@ -1,19 +1,32 @@
 // The rows of a list that is read repeatedly; rows on the screen do not move.
 
-/** `items`: shown; `fresh`: waiting to be shown; `next`: the cursor of older rows. */
-export const NO_ROWS = { items: null, fresh: [], next: null };
+/** `items`: shown, of the first page; `older`: shown below them, null until asked for; `fresh`: waiting to be shown; `next`: the cursor of older rows. */
+export const NO_ROWS = { items: null, older: null, fresh: [], next: null };
 
-/** Known rows change in their place, new ones wait, the first page is shown at once. */
-export function withNewest(rows, page) {
-  if (rows.items === null || (rows.items.length === 0 && rows.fresh.length === 0)) {
-    return { ...rows, items: page.items, next: page.next_cursor };
-  }
-  const newer = new Map(page.items.map((item) => [item.id, item]));
-  const items = rows.items.map((item) => newer.get(item.id) ?? item);
-  const shown = new Set(items.map((item) => item.id));
-  const kept = rows.fresh.filter((item) => !newer.has(item.id));
-  const fresh = [...page.items.filter((item) => !shown.has(item.id)), ...kept];
-  return { ...rows, items, fresh };
+/**
+ * After a newer first page of at most `limit` rows. Known rows change in their place, new ones above them wait, and rows that the page
+ * lacks within its range are gone. A full page without a known row begins the list anew: rows between would never be shown.
+ */
+export function withNewest(rows, { items: page, next_cursor: next }, limit) {
+  const here = new Set(page.map(({ id }) => id));
+  const before = [...rows.fresh, ...(rows.items ?? [])];
+  const last = before.findLastIndex(({ id }) => here.has(id));
+  const full = next !== null && page.length >= limit;
+  if (rows.items === null || (full && last === -1)) return { ...NO_ROWS, items: page, next };
+  // Newer rows push older ones off a full page, which then ends with a known row.
+  const pushed = full && before[last].id === page.at(-1).id ? before.slice(last + 1) : [];
+  const older = (next !== null && rows.older?.filter(({ id }) => !here.has(id))) || null;
+  const shown = new Set(shownOf(rows).map(({ id }) => id));
+  const all = [...page, ...pushed];
+  const first = all.findIndex(({ id }) => shown.has(id));
+  const from = first === -1 ? (older?.length ? all.length : 0) : first;
+  const unchanged = next !== null && (older || pushed.length > 0);
+  return { items: all.slice(from), older, fresh: all.slice(0, from), next: unchanged ? rows.next : next };
+}
+
+/** All on the screen. */
+export function shownOf({ items, older }) {
+  return items && [...items, ...(older ?? [])];
 }
 
 /** With the waiting rows above. */
@@ -23,21 +36,26 @@ export function revealed(rows) {
 
 /** With an older page below. */
 export function withOlder(rows, page) {
-  const known = new Set([...rows.items, ...rows.fresh].map((item) => item.id));
-  return { ...rows, items: [...rows.items, ...page.items.filter((item) => !known.has(item.id))], next: page.next_cursor };
+  const known = new Set([...rows.fresh, ...shownOf(rows)].map(({ id }) => id));
+  return { ...rows, older: [...(rows.older ?? []), ...page.items.filter(({ id }) => !known.has(id))], next: page.next_cursor };
 }
 
 /** With new values of one row. */
 export function withOne(rows, item) {
-  return { ...rows, items: rows.items?.map((known) => (known.id === item.id ? item : known)) ?? null };
+  return changed(rows, (items) => items.map((known) => (known.id === item.id ? item : known)));
 }
 
 /** With a new row above. */
 export function withNew(rows, item) {
-  return { ...rows, items: [item, ...(rows.items ?? []).filter(({ id }) => id !== item.id)] };
+  const { items, ...others } = without(rows, item.id);
+  return { ...others, items: [item, ...(items ?? [])] };
 }
 
 /** Without a removed row. */
 export function without(rows, gone) {
-  return { ...rows, items: rows.items?.filter(({ id }) => id !== gone) ?? null };
+  return changed(rows, (items) => items.filter(({ id }) => id !== gone));
+}
+
+function changed(rows, change) {
+  return { ...rows, items: rows.items && change(rows.items), older: rows.older && change(rows.older), fresh: change(rows.fresh) };
 }

@@ -34,6 +34,20 @@ export function typeOf(value) {
   return typeof value;
 }
 
+/** More digits than a number is sure to keep. */
+const LONG = /(\d\D?){16}/;
+
+/** The JSON that a person typed, else a text: also a number that would be rounded. */
+export function parsed(text) {
+  if (text === '') return undefined;
+  try {
+    const value = JSON.parse(text);
+    return typeof value === 'number' && LONG.test(text) && String(value) !== text ? text : value;
+  } catch {
+    return text;
+  }
+}
+
 /** Besides null; undefined if several are allowed. */
 export function typeIn({ type, properties, additionalProperties, items, enum: among }) {
   const types = [type ?? []].flat().filter((known) => known !== 'null');
@@ -104,7 +118,7 @@ function members({ properties = {}, required = [] }, known, value) {
 
 /** Without empty members. */
 export function cleaned(value) {
-  if (Array.isArray(value)) return value.map((item) => cleaned(item) ?? '');
+  if (Array.isArray(value)) return value.map((item) => (item === undefined ? '' : cleaned(item)));
   if (typeOf(value) !== 'object') return value;
   return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== '').map(([name, inner]) => [name, cleaned(inner)]));
 }

@@ -28,7 +28,7 @@ export function ToolView({ id, query, api, slug, role }) {
   const agents = useLive(`${slug} ${id} agents`, () => api.read(`${path}/agents`), NEVER);
   const all = useChoices(api, slug, 'agents', ({ name }) => name);
   const { status = '', execution: chosen = null, edit } = query;
-  const rows = useRows(`${slug} ${id} ${status}`, (cursor) => api.read(`${path}/executions`, { limit: 20, cursor, status: status || null }));
+  const rows = useRows(`${slug} ${id} ${status}`, (cursor) => api.read(`${path}/executions`, { limit: 20, cursor, status: status || null }), 20);
   const hrefOf = ({ id: execution }) => addressOf({ slug, page: 'tools', id, query: { status, execution } });
   const crumb = { word: 'Tools', href: addressOf({ slug, page: 'tools' }) };
   if (!tool) return html`<${Absent} word="tool" icon="tool" crumb=${crumb} live=${live} />`;
