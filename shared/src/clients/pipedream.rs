@@ -63,15 +63,10 @@ pub struct Prop {
     #[serde(rename = "type")]
     pub kind: String,
     /// Slug of the app, for a prop that takes an account.
-    #[serde(default)]
     app: Option<String>,
-    #[serde(default)]
     optional: Option<bool>,
-    #[serde(default)]
     hidden: Option<bool>,
-    #[serde(default)]
     disabled: Option<bool>,
-    #[serde(default)]
     default: Option<Value>,
 }
 
@@ -115,7 +110,6 @@ struct List<T> {
 
 #[derive(Default, Deserialize)]
 struct PageInfo {
-    #[serde(default)]
     end_cursor: Option<String>,
 }
 
@@ -128,9 +122,7 @@ pub struct Account {
     pub name: String,
     #[serde(default, deserialize_with = "slug")]
     pub app: String,
-    #[serde(default)]
     healthy: Option<bool>,
-    #[serde(default)]
     dead: Option<bool>,
     /// ISO 8601.
     #[serde(default, deserialize_with = "text_or_null")]

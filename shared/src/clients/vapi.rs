@@ -31,7 +31,6 @@ use crate::{
 pub struct Account {
     api_key: SecretString,
     /// The bearer token of VAPI's custom credential, if configured.
-    #[serde(default)]
     pub webhook_bearer: Option<SecretString>,
 }
 
@@ -80,7 +79,6 @@ pub struct ExternalTool {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Assistant {
-    #[serde(default)]
     pub name: Option<String>,
     /// The owner's metadata: an object, if any.
     #[serde(default)]
@@ -91,7 +89,6 @@ pub struct Assistant {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ExternalNumber {
     /// E.164, if the number has one.
-    #[serde(default)]
     pub number: Option<String>,
 }
 
@@ -99,9 +96,7 @@ pub struct ExternalNumber {
 #[serde(rename_all = "camelCase")]
 pub struct ExternalCall {
     /// Absent in a call with a transient assistant or a squad.
-    #[serde(default)]
     pub assistant_id: Option<String>,
-    #[serde(default)]
     pub status: Option<CallStatus>,
     #[serde(default)]
     monitor: Monitor,
@@ -111,7 +106,6 @@ pub struct ExternalCall {
 #[serde(rename_all = "camelCase")]
 struct Monitor {
     /// Absent if the assistant's `monitorPlan` disables control.
-    #[serde(default)]
     control_url: Option<SecretString>,
 }
 

@@ -13,13 +13,11 @@ pub struct Component {
     pub version: String,
     #[serde(default)]
     pub name: String,
-    #[serde(default)]
     pub description: Option<String>,
     /// Each `{"name", "type", …}`.
     #[serde(default)]
     pub configurable_props: Vec<Value>,
     /// `{"readOnlyHint", "destructiveHint", …}`
-    #[serde(default)]
     pub annotations: Option<Value>,
 }
 
@@ -32,7 +30,6 @@ impl Pipedream {
         }
         #[derive(Default, Deserialize)]
         struct PageInfo {
-            #[serde(default)]
             end_cursor: Option<String>,
         }
         #[derive(Deserialize)]

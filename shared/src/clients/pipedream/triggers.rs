@@ -31,10 +31,8 @@ pub struct PipedreamTrigger {
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct TriggerWebhook {
-    #[serde(default)]
     pub id: Option<String>,
     pub url: String,
-    #[serde(default)]
     pub signing_key: Option<SecretString>,
 }
 
@@ -58,13 +56,11 @@ impl Pipedream {
         #[derive(Deserialize)]
         struct Answer {
             data: Deployed,
-            #[serde(default)]
             webhook_signing_key: Option<SecretString>,
         }
         #[derive(Deserialize)]
         struct Deployed {
             id: String,
-            #[serde(default)]
             webhook_signing_key: Option<SecretString>,
         }
         let body = json!({

@@ -227,7 +227,6 @@ pub struct AnsweredCall {
 pub struct Transfer {
     pub at: Timestamp,
     /// `number`, `sip`, `assistant`, …; null if VAPI did not say.
-    #[serde(default)]
     pub to: Option<String>,
 }
 

@@ -19,7 +19,6 @@ pub struct KnowledgeBase {
     pub id: KnowledgeBaseId,
     pub organization_id: OrganizationId,
     pub name: String,
-    #[serde(default)]
     pub description: Option<String>,
     pub fields: Vec<Field>,
     /// Rises with every change of the entries.
@@ -159,7 +158,6 @@ pub struct KnowledgeEntry {
     /// By field; a field without a value is omitted.
     #[serde(default)]
     pub values: BTreeMap<String, FieldValue>,
-    #[serde(default)]
     pub text: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
