@@ -8,8 +8,9 @@ use futures_util::{
 };
 use serde::Serialize;
 use shared::{
-    Error, Platform, Result,
+    Platform, Result,
     described::Described,
+    error::found,
     http::{Access, Asked, Asks, History, Id, OfAllTools, Paged, Shown, Wanted, operation},
     lifecycle::{Attachments, Synced, shown},
     models::{Agent, AgentId, ExecutionView, OrganizationId, Tool, ToolId, ToolType},
@@ -205,13 +206,11 @@ async fn list_agents_of_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> 
     rows.sort_by_key(|row| row.created_at);
     let mut items = Vec::new();
     for some in rows.chunks(AT_ONCE) {
-        let found = join_all(some.iter().map(|row| agents.get(organization, row.agent_id))).await;
-        for (row, agent) in some.iter().zip(found) {
-            match agent {
-                Ok(agent) => items.push(AgentWithTool { agent, is_vapi_attached: row.is_vapi_attached }),
-                // Removed a moment ago.
-                Err(Error::NotFound(_)) => {}
-                Err(error) => return Err(error),
+        let read = join_all(some.iter().map(|row| agents.get(organization, row.agent_id))).await;
+        for (row, agent) in some.iter().zip(read) {
+            // Unless it was removed a moment ago.
+            if let Some(agent) = found(agent)? {
+                items.push(AgentWithTool { agent, is_vapi_attached: row.is_vapi_attached });
             }
         }
     }

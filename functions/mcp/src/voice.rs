@@ -25,7 +25,7 @@ use shared::{
     authoring_tools::AgentToolAnswer,
     clients::Queue,
     described::{Schemas, json, reference},
-    error,
+    error::{self, found},
     execution::{self, ExecutionRequest, Executor},
     http::{self, Answers, Found, Operation, Reply, Request, operation},
     models::{ExecutionId, ExecutionOrigin, OrganizationId, Queued, Slug, Tool},
@@ -82,10 +82,8 @@ impl VoiceDeps {
             self.tools.get_many(organization, &ids, deadline).await
         };
         let (agent, tools) = join!(self.agents.get(organization, token.agent_id), tools);
-        match agent {
-            Ok(agent) if token.is_in_force(&agent) => {}
-            Ok(_) | Err(Error::NotFound(_)) => return Err(Error::Unauthenticated),
-            Err(error) => return Err(error),
+        if !found(agent)?.is_some_and(|agent| token.is_in_force(&agent)) {
+            return Err(Error::Unauthenticated);
         }
         let mut tools = tools?;
         tools.sort_by_key(|tool| tool.id);

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use futures_util::join;
 use shared::{
-    Error, Result,
-    error::{self, OverBudget},
+    Result,
+    error::{self, OverBudget, found},
     injection::{Dialogue, Ended, Ending, Journal},
     models::{
         ActionResult, AutomationRun, AutomationStatus, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp,
@@ -118,14 +118,11 @@ impl Journal for RunJournal<'_> {
 /// The reason why a run ends before its next effect: its automation was deleted or paused since the run began.
 pub(crate) async fn withdrawn(automations: &Automations, run: &AutomationRun) -> Result<Option<String>> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(None) };
-    Ok(match automations.get(run.organization_id, id).await {
-        Ok(automation) => (automation.status == AutomationStatus::Paused
+    Ok(match found(automations.get(run.organization_id, id).await)? {
+        Some(automation) => (automation.status == AutomationStatus::Paused
             && automation.paused_at.is_some_and(|at| at > run.created_at))
         .then(|| "Its automation was paused, so the run ended before its next step.".to_owned()),
-        Err(Error::NotFound(_)) => {
-            Some("Its automation was deleted, so the run ended before its next step.".to_owned())
-        }
-        Err(error) => return Err(error),
+        None => Some("Its automation was deleted, so the run ended before its next step.".to_owned()),
     })
 }
 

@@ -7,6 +7,7 @@ use shared::{
     Error, Result,
     accounts::{LlmInUse, LlmModel},
     automation::{Definition, EffectQuota},
+    error::found,
     injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, is_repeatable},
     models::{AutomationQuotas, AutomationRun, Budget, ExecutionOrigin, Spent, WholeRun},
     tool::{CallContext, Conversation, Subject},
@@ -81,13 +82,12 @@ async fn quota(deps: &Deps, run: &AutomationRun) -> Result<Option<EffectQuota>> 
     let Some(automation) = run.automation_id else { return Ok(None) };
     // The quotas of the run's version, as for its actions.
     let version = match run.automation_version {
-        Some(number) => deps.automations.version(run.organization_id, automation, number).await,
-        None => Err(Error::NotFound("version")),
+        Some(number) => found(deps.automations.version(run.organization_id, automation, number).await)?,
+        None => None,
     };
     let limits = match version {
-        Ok(version) => Definition::stored(&version)?.quotas,
-        Err(Error::NotFound(_)) => AutomationQuotas::default(),
-        Err(error) => return Err(error),
+        Some(version) => Definition::stored(&version)?.quotas,
+        None => AutomationQuotas::default(),
     };
     Ok(EffectQuota::of_agent(&deps.executor.quotas, run, limits))
 }

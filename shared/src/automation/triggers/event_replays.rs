@@ -19,6 +19,7 @@ use crate::{
         expressions::{conditions::Work, data::Lowered},
     },
     clients::Queue,
+    error::found,
     models::{
         Automation, AutomationId, AutomationStatus, Event, EventStatus, HookId, Member, QueuedReplay, Replay,
         ReplayFailure, ReplayFilter, ReplayId, ReplayPosition, ReplayProgress, ReplayStatus, ReplayWait,
@@ -283,10 +284,8 @@ impl EventReplays {
     /// # Errors
     /// The message must be delivered again.
     pub async fn go_on(&self, message: &QueuedReplay, deadline: Deadline) -> Result<()> {
-        let replay = match self.replays.get(message.organization_id, message.replay_id).await {
-            Ok(replay) => replay,
-            Err(Error::NotFound(_)) => return Ok(()),
-            Err(error) => return Err(error),
+        let Some(replay) = found(self.replays.get(message.organization_id, message.replay_id).await)? else {
+            return Ok(());
         };
         let now = Timestamp::now();
         if replay.status(now) != ReplayStatus::Running {
@@ -472,10 +471,9 @@ impl EventReplays {
         let Some(hook) = event.hook_id else { return Ok(true) };
         let audience = match known.hooks.get(&hook) {
             Some(audience) => *audience,
-            None => match self.hooks.get(replay.organization_id, hook).await {
-                Ok(hook) => hook.automation_id.map_or(Audience::All, Audience::One),
-                Err(Error::NotFound(_)) => Audience::Unknown,
-                Err(error) => return Err(error),
+            None => match found(self.hooks.get(replay.organization_id, hook).await)? {
+                Some(hook) => hook.automation_id.map_or(Audience::All, Audience::One),
+                None => Audience::Unknown,
             },
         };
         known.hooks.insert(hook, audience);
@@ -497,12 +495,7 @@ impl EventReplays {
         work: &Work,
     ) -> Result<Verdict> {
         if let Entry::Vacant(unknown) = known.automations.entry(id) {
-            let found = match self.filters.automations.get(replay.organization_id, id).await {
-                Ok(automation) => Some(automation),
-                Err(Error::NotFound(_)) => None,
-                Err(error) => return Err(error),
-            };
-            unknown.insert(found);
+            unknown.insert(found(self.filters.automations.get(replay.organization_id, id).await)?);
         }
         let Some(automation) = known.automations.get(&id).and_then(Option::as_ref) else {
             return Ok(Verdict::Skip(SkipReason::AutomationDeleted, None));

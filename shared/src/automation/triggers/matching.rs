@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use crate::{
-    Error, Result,
+    Result,
     automation::{
         definition::{diagnostics::Diagnostics, steps::FILLED},
         expressions::{
@@ -17,6 +17,7 @@ use crate::{
             data::{Data, Lowered, Outputs},
         },
     },
+    error::found,
     models::{Automation, AutomationId, EventWait, Timestamp},
     store::{Automations, OrganizationMembers},
 };
@@ -105,10 +106,9 @@ impl EventFilters {
         if let Some(known) = self.remembered().variables.get(&key) {
             return Ok(Ok(known.clone()));
         }
-        let stored = match self.automations.version(automation.organization_id, automation.id, version).await {
-            Ok(stored) => stored,
-            Err(Error::NotFound(_)) => return gone("Its active version was deleted."),
-            Err(error) => return Err(error),
+        let Some(stored) = found(self.automations.version(automation.organization_id, automation.id, version).await)?
+        else {
+            return gone("Its active version was deleted.");
         };
         let Ok(definition) = serde_json::from_str::<Value>(&stored.definition) else {
             return gone("Its definition cannot be read, so nothing was run. Save the automation again.");
