@@ -92,11 +92,7 @@ impl EventFilters {
             zone,
             item: None,
         };
-        Ok(match condition.explained(&data, work) {
-            Ok(explained) if explained.holds => Matched::Yes,
-            Ok(explained) => Matched::No(format!("Its filter did not match: {}.", explained.reason())),
-            Err(OverBound) => Matched::NotYet,
-        })
+        Ok(matched(&condition, &data, work))
     }
 
     async fn variables(&self, automation: &Automation) -> Result<Result<Arc<Map<String, Value>>, &'static str>> {
@@ -150,7 +146,11 @@ pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) 
         zone: TimeZone::UTC,
         item: None,
     };
-    match condition.explained(&data, work) {
+    matched(&condition, &data, work)
+}
+
+fn matched(condition: &Condition, data: &Data<'_>, work: &Work) -> Matched {
+    match condition.explained(data, work) {
         Ok(explained) if explained.holds => Matched::Yes,
         Ok(explained) => Matched::No(format!("Its filter did not match: {}.", explained.reason())),
         Err(OverBound) => Matched::NotYet,
