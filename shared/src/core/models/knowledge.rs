@@ -113,18 +113,14 @@ impl FromStr for FieldType {
 #[serde(transparent)]
 pub struct FieldName(String);
 
+shows_text!(FieldName);
+
 #[derive(Debug, thiserror::Error)]
 pub enum NotAFieldName {
     #[error("must be 1 to 40 of a-z, 0-9 and _, beginning with a letter")]
     Spelling,
     #[error("is taken: every entry has an id and a text")]
     Taken,
-}
-
-impl FieldName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for FieldName {
@@ -140,12 +136,6 @@ impl FromStr for FieldName {
             _ if valid => Ok(Self(text.to_owned())),
             _ => Err(NotAFieldName::Spelling),
         }
-    }
-}
-
-impl fmt::Display for FieldName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -188,6 +178,8 @@ impl fmt::Display for FieldValue {
 #[serde(transparent)]
 pub struct EntryId(String);
 
+shows_text!(EntryId);
+
 crate::described! {
     EntryId => {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$"},
     FieldName => {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$", "not": {"enum": ["id", "text"]}},
@@ -198,12 +190,6 @@ crate::described! {
 #[error("must be 1 to 100 letters (a-z), digits, or - _ . :, beginning with a letter or digit")]
 pub struct NotAnEntryId;
 
-impl EntryId {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl FromStr for EntryId {
     type Err = NotAnEntryId;
 
@@ -213,12 +199,6 @@ impl FromStr for EntryId {
             && text.bytes().all(allowed)
             && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
         if valid { Ok(Self(text.to_owned())) } else { Err(NotAnEntryId) }
-    }
-}
-
-impl fmt::Display for EntryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
