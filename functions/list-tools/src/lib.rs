@@ -1,7 +1,5 @@
 //! Shows tools to members of their organization, with secrets masked for everybody.
 
-use std::str::FromStr;
-
 use futures_util::{
     future::{join_all, try_join_all},
     join,
@@ -11,7 +9,7 @@ use shared::{
     Platform, Result,
     described::Described,
     error::found,
-    http::{Access, Asked, Asks, History, Id, OfAllTools, Paged, Shown, Wanted, operation},
+    http::{Access, Asked, History, Id, OfAllTools, Paged, Shown, Wanted, operation},
     lifecycle::{Attachments, Synced, shown},
     models::{Agent, AgentId, ExecutionView, OrganizationId, Tool, ToolId, ToolType},
     platform,
@@ -93,22 +91,8 @@ struct AgentsWithTool {
 /// Rows read in parallel.
 const AT_ONCE: usize = 16;
 
-/// Whether any agent has a tool.
-struct Attached(bool);
-
-shared::described!(Attached => {"type": "boolean"});
-
-impl FromStr for Attached {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_word| "must be true or false")
-    }
-}
-
-impl Asks for Attached {
-    const NAME: &'static str = "attached";
-    const DOC: &'static str = "Only tools that an agent has, or only those that none has.";
+shared::bool_filters! {
+    Attached: "attached", "Only tools that an agent has, or only those that none has.";
 }
 
 /// List the organization's tools
