@@ -7,7 +7,7 @@ use shared::{
     automation::RunQueue,
     declared::{Body, Text},
     described::Described,
-    error,
+    error::{self, found},
     http::{Access, Asked, Id, MaySend, Paged, Shown, Wanted, operation},
     models::{Approval, ApprovalId, ApprovalStatus, AutomationId, Member, Role, RunId, Timestamp, UserId},
     platform,
@@ -201,12 +201,9 @@ async fn decide(
     let organization = member.organization_id;
     // The owner is checked before the request.
     let asked = deps.approvals.get(organization, id).await?;
-    match deps.queue.runs.get(organization, asked.run_id).await {
-        Ok(run) if !run.status.is_over() => {}
-        Ok(_) | Err(Error::NotFound(_)) => {
-            return Err(Error::Conflict("the run that asked is over, so there is nothing to decide".into()));
-        }
-        Err(error) => return Err(error),
+    let run = found(deps.queue.runs.get(organization, asked.run_id).await)?;
+    if run.is_none_or(|run| run.status.is_over()) {
+        return Err(Error::Conflict("the run that asked is over, so there is nothing to decide".into()));
     }
     let reason = reason()?;
     let approval = match deps.approvals.decide(organization, &asked, status, &member.user_id, reason.as_deref()).await?

@@ -23,7 +23,7 @@ use shared::{
     clients::{self, Failure, Queue, Secrets, UpstreamService, Vapi, vapi::InboundCall},
     described::{Schemas, json},
     error,
-    http::{self, Answers, Found, Id, Operation, Part, Reply, Request, operation},
+    http::{self, Found, Id, Operation, Part, Reply, Request, operation},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
         AgentId, Call, CallId, CallStatus, E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber,
@@ -101,9 +101,6 @@ impl Deps {
 /// Twilio's form about a call. The handler reads it after it has checked the path's id.
 pub(crate) struct Form;
 
-/// TwiML.
-pub(crate) struct Twiml(Reply);
-
 /// Take an incoming call in
 ///
 /// The voice URL of a number at Twilio. Let in by `X-Twilio-Signature` under the number's own auth token, for the address
@@ -121,12 +118,8 @@ pub(crate) struct Twiml(Reply);
 ///
 /// If VAPI is down, slower than ten seconds or answers no `TwiML`, the number's `fallback_number` is dialled, or a sentence
 /// is said. The same `CallSid` again gets the same `TwiML`, and nothing is started twice, for 90 days.
-#[operation(POST "/api/phone-number/{id}/incoming", by(twilioSignature), also(403, 422), resource(CallStart), throttle(Twilio))]
-async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>, _form: Form) -> Result<Twiml> {
-    answer(deps, found, id).await.map(Twiml)
-}
-
-async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -> Result<Reply> {
+#[operation(POST "/api/phone-number/{id}/incoming", by(twilioSignature), also(403, 422), resource(CallStart), throttle(Twilio), answers(describe_twiml))]
+async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>, _form: Form) -> Result<Reply> {
     let (received_at, deadline) = (Timestamp::now(), found.deadline.at_most(ANSWER_WITHIN));
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
@@ -253,17 +246,11 @@ impl Part for Form {
     }
 }
 
-impl Answers for Twiml {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let stream = "wss://phone-call-websocket.vapi.ai/0193aa11-2b3c-7d4e-8f50-617283940a1b/transport";
-        let example = format!("<Response><Connect><Stream url='{stream}' /></Connect></Response>");
-        let content = json!({"schema": {"type": "string"}, "example": example});
-        operation.answers_with(200, "TwiML for Twilio.", "text/xml", content);
-    }
+fn describe_twiml(operation: &mut Operation, _: &mut Schemas) {
+    let stream = "wss://phone-call-websocket.vapi.ai/0193aa11-2b3c-7d4e-8f50-617283940a1b/transport";
+    let example = format!("<Response><Connect><Stream url='{stream}' /></Connect></Response>");
+    let content = json!({"schema": {"type": "string"}, "example": example});
+    operation.answers_with(200, "TwiML for Twilio.", "text/xml", content);
 }
 
 /// The number, if the request is Twilio's for it.

@@ -16,8 +16,8 @@ use shared::{
 };
 
 use crate::{
-    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, Twiml, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
-    creates_calls,
+    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
+    creates_calls, describe_twiml,
     early::{Early, changes_nothing},
     on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
@@ -51,19 +51,19 @@ impl Asks for Rang {
 /// Twilio requests it for a caller whose call a `transfer_call` with `if_unanswered` moved: first, and after each destination
 /// rang. The next destination rings. When the last one did not answer, the answer is the `TwiML` of a new call with the same
 /// agent, or a sentence and the end of the call. It is let in as an incoming call is.
-#[operation(POST "/api/phone-number/{id}/transfers/{call}", by(twilioSignature), also(403), resource(RingNext), throttle(Twilio))]
+#[operation(POST "/api/phone-number/{id}/transfers/{call}", by(twilioSignature), also(403), resource(RingNext), throttle(Twilio), answers(describe_twiml))]
 pub(crate) async fn ring_next(
     deps: &Deps,
     found: &Found<'_>,
     ids: Result<Ids<PhoneNumberId, CallId>>,
     rang: Wanted<Rang>,
     _form: Form,
-) -> Result<Twiml> {
+) -> Result<Reply> {
     let (request, deadline) = (found.request, found.deadline.at_most(ANSWER_WITHIN));
     let refused_at = Deadline::after(REFUSED_AFTER);
     let read = twilio_request::signature(request).and(ids).and_then(|ids| Ok((ids, Incoming::read(request)?)));
     let Ok((Ids(id, call), incoming)) = read else {
-        return refuse(twilio_request::refused(), refused_at).await.map(Twiml);
+        return refuse(twilio_request::refused(), refused_at).await;
     };
     let rang = rang.0.map_or(0, |Rang(rang)| rang);
     let (count, sid) = (rang.to_string(), incoming.call_sid.as_str());
@@ -81,15 +81,15 @@ pub(crate) async fn ring_next(
         Ok(moved) => moved,
         Err(error) => {
             release(deps, claim).await;
-            return refuse(error, refused_at).await.map(Twiml);
+            return refuse(error, refused_at).await;
         }
     };
     let ticket = match claim {
         Ok(Claim::Mine(ticket)) => Some(ticket),
-        Ok(Claim::Completed(Value::String(twiml))) => return Ok(Twiml(Reply::twiml(twiml))),
+        Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
         Ok(Claim::Completed(_) | Claim::Unknown { .. }) => {
             tracing::warn!(call.id = %call.id, "a late repetition of an unanswered request about a transfer was ignored");
-            return Ok(Twiml(Reply::twiml(twiml::fallback(number.fallback_number.as_ref()))));
+            return Ok(Reply::twiml(twiml::fallback(number.fallback_number.as_ref())));
         }
         // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
         Ok(Claim::Running) => None,
@@ -100,20 +100,20 @@ pub(crate) async fn ring_next(
     };
     let twiml = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline }.twiml(rang).await;
     record(deps, ticket, &twiml).await;
-    Ok(Twiml(Reply::twiml(twiml)))
+    Ok(Reply::twiml(twiml))
 }
 
 /// Tell the callee about the caller
 ///
 /// Twilio requests it when a destination of a moved call answers. The callee hears the message and the summary of the
 /// transfer; then the two are connected. It is let in by `X-Twilio-Signature` as an incoming call is.
-#[operation(POST "/api/phone-number/{id}/transfers/{call}/briefing", by(twilioSignature), also(403), resource(BriefCallee), throttle(Twilio))]
+#[operation(POST "/api/phone-number/{id}/transfers/{call}/briefing", by(twilioSignature), also(403), resource(BriefCallee), throttle(Twilio), answers(describe_twiml))]
 pub(crate) async fn brief_callee(
     deps: &Deps,
     found: &Found<'_>,
     ids: Result<Ids<PhoneNumberId, CallId>>,
     _form: Form,
-) -> Result<Twiml> {
+) -> Result<Reply> {
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
     let briefing = async {
@@ -130,12 +130,12 @@ pub(crate) async fn brief_callee(
         Ok(row.transfer.and_then(|transfer| transfer.briefing))
     };
     match briefing.await {
-        Ok(briefing) => Ok(Twiml(Reply::twiml(twiml::sentence(briefing.as_deref())))),
-        Err(error @ Error::Forbidden(_)) => refuse(error, refused_at).await.map(Twiml),
+        Ok(briefing) => Ok(Reply::twiml(twiml::sentence(briefing.as_deref()))),
+        Err(error @ Error::Forbidden(_)) => refuse(error, refused_at).await,
         // The callee has answered: better without a briefing than without the caller.
         Err(error) => {
             tracing::error!("the briefing of a transfer could not be read: {}", error::chain(&error));
-            Ok(Twiml(Reply::twiml(twiml::sentence(None))))
+            Ok(Reply::twiml(twiml::sentence(None)))
         }
     }
 }

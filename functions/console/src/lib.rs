@@ -15,7 +15,7 @@ use serde::Serialize;
 use shared::{
     Error, Platform, Result,
     described::{Described, Schemas, json},
-    http::{self, Answers, Found, Operation, Part, Reply, Request, operation},
+    http::{self, Found, Operation, Part, Reply, Request, operation},
     platform::{self, ConsoleSettings},
 };
 
@@ -37,10 +37,10 @@ impl Deps {
 ///
 /// A page where people sign in at the issuer, see calls, runs and automations, decide approvals, and chat. Its scripts and
 /// style sheets are below `/console`. A `Content-Security-Policy` allows them and nothing else.
-#[operation(GET "/", open, also(429), throttle(Page))]
+#[operation(GET "/", open, also(429), throttle(Page), answers(describe_page))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
-async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
-    Ok(Page(served(deps, found.request, assets::page().ok_or(Error::NotFound("file"))?)))
+async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Reply> {
+    Ok(served(deps, found.request, assets::page().ok_or(Error::NotFound("file"))?))
 }
 
 /// A file of the console
@@ -48,14 +48,14 @@ async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
 /// `settings.json` says where to sign in and where answers stream from, `forms.json` has the schemas of the bodies for
 /// which the page has forms. The others are the page's scripts and styles, and the licences of its libraries. Browsers keep a
 /// file for a year where the version stands before its name.
-#[operation(GET "/console/{file}", open, also(404, 429), throttle(File))]
+#[operation(GET "/console/{file}", open, also(404, 429), throttle(File), answers(describe_file))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
-async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<File> {
+async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<Reply> {
     let file = match &*file.0 {
         "settings.json" => settings(&deps.settings)?,
         name => assets::named(name).ok_or(Error::NotFound("file"))?,
     };
-    Ok(File(served(deps, found.request, file)))
+    Ok(served(deps, found.request, file))
 }
 
 /// The settings for signing in.
@@ -88,38 +88,23 @@ impl Part for FileName {
     }
 }
 
-struct Page(Reply);
-struct File(Reply);
-
-impl Answers for Page {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers_with(200, "The page.", assets::HTML, json!({"schema": {"type": "string"}}));
-        has_a_tag(operation);
-    }
+fn describe_page(operation: &mut Operation, _: &mut Schemas) {
+    operation.answers_with(200, "The page.", assets::HTML, json!({"schema": {"type": "string"}}));
+    has_a_tag(operation);
 }
 
-impl Answers for File {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
+fn describe_file(operation: &mut Operation, schemas: &mut Schemas) {
+    for kind in [assets::SCRIPT, assets::CSS, assets::TEXT] {
+        operation.answers_with(200, "The file.", kind, json!({"schema": {"type": "string"}}));
     }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        for kind in [assets::SCRIPT, assets::CSS, assets::TEXT] {
-            operation.answers_with(200, "The file.", kind, json!({"schema": {"type": "string"}}));
-        }
-        let settings = ConsoleSettingsView::schema(schemas);
-        operation.answers_with(
-            200,
-            "The file.",
-            assets::JSON,
-            json!({"schema": {"anyOf": [settings, {"type": "object"}]}}),
-        );
-        has_a_tag(operation);
-    }
+    let settings = ConsoleSettingsView::schema(schemas);
+    operation.answers_with(
+        200,
+        "The file.",
+        assets::JSON,
+        json!({"schema": {"anyOf": [settings, {"type": "object"}]}}),
+    );
+    has_a_tag(operation);
 }
 
 fn has_a_tag(operation: &mut Operation) {

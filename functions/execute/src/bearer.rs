@@ -5,23 +5,20 @@
 //! or not there is such a tool.
 
 use shared::{
-    Error, Result,
+    Result,
     actions::token,
     clients::vapi::Account,
+    error::found,
     models::{AuthenticatedTool, OrganizationId, ToolId},
 };
 
 use crate::Deps;
 
 /// # Errors
-/// [`Error::Unauthenticated`] for any other bearer than that of the account that the tool is at.
+/// [`Unauthenticated`](shared::Error::Unauthenticated) for any other bearer than that of the account that the tool is at.
 pub(crate) async fn verify(deps: &Deps, id: ToolId, bearer: &str) -> Result<AuthenticatedTool> {
-    let owner = match deps.tools.owner(id).await {
-        Ok(owner) => owner,
-        // Nobody's: the platform's bearer may learn that there is no such tool.
-        Err(Error::NotFound(_)) => OrganizationId::generate(),
-        Err(error) => return Err(error),
-    };
+    // The platform's bearer may learn that there is no such tool.
+    let owner = found(deps.tools.owner(id).await)?.unwrap_or_else(OrganizationId::generate);
     let fits = |account: &Account| token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_ok();
     let account = deps.accounts.vapi_fitting(owner, fits).await?;
     token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)

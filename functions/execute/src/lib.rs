@@ -20,7 +20,7 @@ use shared::{
     described::{Described, Json, Schemas, json, reference},
     error,
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
-    http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
+    http::{self, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
         AuthenticatedTool, Call, Change, ExecutionOrigin, Fault, Intent, OrganizationId, PhoneNumber, Queued, Tool,
         ToolId, Unowned,
@@ -64,9 +64,6 @@ impl Deps {
 
 /// A call by VAPI: the arguments of an `apiRequest` tool, or a `tool-calls` message.
 struct ToolCall;
-
-/// The tools' outcomes, in the form of the request.
-struct Told(Reply);
 
 /// Run a tool in a call
 ///
@@ -118,8 +115,8 @@ struct Told(Reply);
 ///  {"toolCallId": "call_VIPvQq1KrYbI", "name": "send_confirmation", "result": "{\"success\":true,\"result\":{\"sent\":1}}"},
 ///  {"toolCallId": "call_VIPvQq1KrYbJ", "name": "send_confirmation", "error": "The message has no text."}]}
 /// ```
-#[operation(POST "/api/tools/{id}/execute", by(toolToken), also(401 = NotItsToken, 404, 429, 500, 502, 503, 504), resource(Execute), throttle(Vapi))]
-async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent<ToolCall>) -> Result<Told> {
+#[operation(POST "/api/tools/{id}/execute", by(toolToken), also(401 = NotItsToken, 404, 429, 500, 502, 503, 504), resource(Execute), throttle(Vapi), answers(describe_outcomes))]
+async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent<ToolCall>) -> Result<Reply> {
     let deadline = found.deadline.at_most(ANSWER_WITHIN);
     let id = id.0;
     let invocation = Invocation::read(body.json()?)?;
@@ -140,7 +137,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
                 return Err(error);
             }
             execution::report(&error, id, ExecutionOrigin::Conversation);
-            return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]).map(Told);
+            return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]);
         }
     };
     let organization = row.organization_id;
@@ -185,12 +182,12 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
     let (answers, history): (Vec<_>, Vec<_>) =
         executed.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
     let (executor, intents, tool_id) = (deps.executor.clone(), deps.intents.clone(), row.id);
-    Ok(Told(invocation.answer(answers)?.afterwards(async move {
+    Ok(invocation.answer(answers)?.afterwards(async move {
         executor.record(&history).await;
         if derives {
             derive_speech(&intents, organization, tool_id).await;
         }
-    })))
+    }))
 }
 
 /// Whether what callers hear at the start of the tool may be wrong by now. One of sixteen executions is looked at.
@@ -215,15 +212,10 @@ impl Described for ToolCall {
     }
 }
 
-impl Answers for Told {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        let several = ToolCallResults::schema(schemas);
-        operation.answers(200, "", json!({"oneOf": [reference("Succeeded"), reference("Failed"), several]}));
-    }
+/// The outcomes of the tools, in the form of the request.
+fn describe_outcomes(operation: &mut Operation, schemas: &mut Schemas) {
+    let several = ToolCallResults::schema(schemas);
+    operation.answers(200, "", json!({"oneOf": [reference("Succeeded"), reference("Failed"), several]}));
 }
 
 /// The answer to a call that is not carried out.

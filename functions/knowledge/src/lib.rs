@@ -12,7 +12,7 @@ use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
     described::{Described, Schemas, json},
-    error,
+    error::{self, found},
     http::{self, Access, Asked, Created, Found, Id, Ids, Operation, Paged, Part, Sent, Shown, operation},
     lifecycle::{Lifecycle, QueryToolStatus},
     models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
@@ -317,12 +317,8 @@ async fn begin_deletion(deps: &Deps, base: &KnowledgeBase, lease: &Lease, deadli
 async fn names(deps: &Deps, organization: OrganizationId, agents: BTreeSet<AgentId>) -> Result<String> {
     let mut names = BTreeSet::new();
     for agent in agents {
-        match deps.agents.get(organization, agent).await {
-            Ok(agent) => names.insert(agent.name),
-            // Removed just now, or its row is about to be.
-            Err(Error::NotFound(_)) => false,
-            Err(error) => return Err(error),
-        };
+        // Unless it was removed just now, or its row is about to be.
+        names.extend(found(deps.agents.get(organization, agent).await)?.map(|agent| agent.name));
     }
     Ok(names.into_iter().collect::<Vec<_>>().join(", "))
 }

@@ -1,16 +1,15 @@
 //! Shows tools to members of their organization, with secrets masked for everybody.
 
-use std::str::FromStr;
-
 use futures_util::{
     future::{join_all, try_join_all},
     join,
 };
 use serde::Serialize;
 use shared::{
-    Error, Platform, Result,
+    Platform, Result,
     described::Described,
-    http::{Access, Asked, Asks, History, Id, OfAllTools, Paged, Shown, Wanted, operation},
+    error::found,
+    http::{Access, Asked, History, Id, OfAllTools, Paged, Shown, Wanted, operation},
     lifecycle::{Attachments, Synced, shown},
     models::{Agent, AgentId, ExecutionView, OrganizationId, Tool, ToolId, ToolType},
     platform,
@@ -92,22 +91,8 @@ struct AgentsWithTool {
 /// Rows read in parallel.
 const AT_ONCE: usize = 16;
 
-/// Whether any agent has a tool.
-struct Attached(bool);
-
-shared::described!(Attached => {"type": "boolean"});
-
-impl FromStr for Attached {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_word| "must be true or false")
-    }
-}
-
-impl Asks for Attached {
-    const NAME: &'static str = "attached";
-    const DOC: &'static str = "Only tools that an agent has, or only those that none has.";
+shared::bool_filters! {
+    Attached: "attached", "Only tools that an agent has, or only those that none has.";
 }
 
 /// List the organization's tools
@@ -205,13 +190,11 @@ async fn list_agents_of_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> 
     rows.sort_by_key(|row| row.created_at);
     let mut items = Vec::new();
     for some in rows.chunks(AT_ONCE) {
-        let found = join_all(some.iter().map(|row| agents.get(organization, row.agent_id))).await;
-        for (row, agent) in some.iter().zip(found) {
-            match agent {
-                Ok(agent) => items.push(AgentWithTool { agent, is_vapi_attached: row.is_vapi_attached }),
-                // Removed a moment ago.
-                Err(Error::NotFound(_)) => {}
-                Err(error) => return Err(error),
+        let read = join_all(some.iter().map(|row| agents.get(organization, row.agent_id))).await;
+        for (row, agent) in some.iter().zip(read) {
+            // Unless it was removed a moment ago.
+            if let Some(agent) = found(agent)? {
+                items.push(AgentWithTool { agent, is_vapi_attached: row.is_vapi_attached });
             }
         }
     }

@@ -21,7 +21,7 @@ use shared::{
     error::Problems,
     execution::{Executed, ExecutionRequest},
     fields::Fields,
-    http::{Answers, Asks, Found, Id, Operation, Reply, Sent, Wanted, operation},
+    http::{Asks, Found, Id, Operation, Reply, Sent, Wanted, operation},
     models::{AgentId, CallId, E164, ExecutionId, ExecutionOrigin, Slug, Tool, ToolName},
     tool::{CallContext, Conversation, Subject, result_variables},
 };
@@ -123,24 +123,16 @@ struct CallStartContext {
     token: Option<String>,
 }
 
-/// The answer in the form of the request.
-pub(crate) struct Told(Reply);
-
-impl Answers for Told {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        let own = CallStartContext::schema(schemas);
-        let elevenlabs: Json = json!({
-            "type": "object", "additionalProperties": false, "required": ["type", "dynamic_variables"],
-            "properties": {
-                "type": {"const": "conversation_initiation_client_data"}, "dynamic_variables": {"type": "object"},
-            },
-        });
-        operation.answers(200, "", json!({"oneOf": [own, elevenlabs]}));
-    }
+/// The answer has the form of the request.
+fn describe_context(operation: &mut Operation, schemas: &mut Schemas) {
+    let own = CallStartContext::schema(schemas);
+    let elevenlabs: Json = json!({
+        "type": "object", "additionalProperties": false, "required": ["type", "dynamic_variables"],
+        "properties": {
+            "type": {"const": "conversation_initiation_client_data"}, "dynamic_variables": {"type": "object"},
+        },
+    });
+    operation.answers(200, "", json!({"oneOf": [own, elevenlabs]}));
 }
 
 /// Answer the call-start tools of an agent
@@ -160,7 +152,7 @@ impl Answers for Told {
 /// ```json,elevenlabs
 /// {"caller_id": "+14155550101", "agent_id": "J3Pbu5gP6NNKBscdCdwB", "called_number": "+15005550006", "call_sid": "CA00000000000000000000000000000001"}
 /// ```
-#[operation(POST "/api/{slug}/agents/{id}/context", by(voiceToken), also(400, 401, 403, 404, 422, 429, 500, 503), resource(AgentContext), tag("agents"), throttle(Voice))]
+#[operation(POST "/api/{slug}/agents/{id}/context", by(voiceToken), also(400, 401, 403, 404, 422, 429, 500, 503), resource(AgentContext), tag("agents"), throttle(Voice), answers(describe_context))]
 pub(crate) async fn agent_context(
     deps: &Deps,
     found: &Found<'_>,
@@ -168,7 +160,7 @@ pub(crate) async fn agent_context(
     agent: Id<AgentId>,
     wanted: Wanted<NamedVariables>,
     body: Sent<CallDescription>,
-) -> Result<Told> {
+) -> Result<Reply> {
     let voice = &deps.voice;
     let token = bearer(voice, found, &slug).await?;
     if token.agent_id != agent.0 || token.call.is_some() {
@@ -212,7 +204,7 @@ pub(crate) async fn agent_context(
     };
     let executor = voice.executor.clone();
     let history: Vec<_> = results.into_iter().flatten().map(|executed| executed.execution).collect();
-    Ok(Told(reply.afterwards(async move { executor.record(&history).await })))
+    Ok(reply.afterwards(async move { executor.record(&history).await }))
 }
 
 /// `None`: it did not finish in time.

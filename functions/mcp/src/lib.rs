@@ -13,7 +13,7 @@ use shared::{
     Platform, Result,
     authoring_tools::AgentTools,
     described::{Schemas, json, reference},
-    http::{Access, Answers, Found, Operation, Part, Reply, TokenVerifier, operation},
+    http::{Access, Found, Operation, Part, Reply, TokenVerifier, operation},
     models::Slug,
     platform,
 };
@@ -72,73 +72,36 @@ impl Part for Message {
     }
 }
 
-/// The answer of `rmcp` to a message.
-pub(crate) struct Answered(Reply);
-
-impl Answers for Answered {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        Self::describe_protocol(operation);
-        let forbidden = json!({"status": {"const": 403}, "code": {"const": "forbidden"}});
-        let problem = json!({"schema": {"$ref": "#/components/schemas/Problem", "properties": forbidden}});
-        operation.answers_with(403, "", "application/problem+json", problem);
-    }
+fn describe_answers(operation: &mut Operation, _: &mut Schemas) {
+    describe_protocol(operation);
+    let forbidden = json!({"status": {"const": 403}, "code": {"const": "forbidden"}});
+    let problem = json!({"schema": {"$ref": "#/components/schemas/Problem", "properties": forbidden}});
+    operation.answers_with(403, "", "application/problem+json", problem);
 }
 
-impl Answered {
-    /// The answers of `rmcp`, whatever the tools.
-    fn describe_protocol(operation: &mut Operation) {
-        let (text, message) = (json!({"schema": {"type": "string"}}), json!({"schema": reference("JsonRpcMessage")}));
-        operation.answers_with(200, "The answer.", "application/json", message.clone());
-        operation.answers_nothing(202, "A notification was taken.");
-        operation.answers_with(400, "", "application/json", message);
-        operation.answers_with(400, "", PLAIN, text.clone());
-        operation.answers_with(403, "", PLAIN, text.clone());
-        operation.answers_with(406, "The client does not take both kinds of answers.", PLAIN, text.clone());
-        operation.answers_with(415, "`Content-Type` is not `application/json`.", PLAIN, text);
-    }
+/// The answers of `rmcp`, whatever the tools.
+fn describe_protocol(operation: &mut Operation) {
+    let (text, message) = (json!({"schema": {"type": "string"}}), json!({"schema": reference("JsonRpcMessage")}));
+    operation.answers_with(200, "The answer.", "application/json", message.clone());
+    operation.answers_nothing(202, "A notification was taken.");
+    operation.answers_with(400, "", "application/json", message);
+    operation.answers_with(400, "", PLAIN, text.clone());
+    operation.answers_with(403, "", PLAIN, text.clone());
+    operation.answers_with(406, "The client does not take both kinds of answers.", PLAIN, text.clone());
+    operation.answers_with(415, "`Content-Type` is not `application/json`.", PLAIN, text);
 }
 
-/// The refusal by `rmcp` of a method without a function.
-pub(crate) struct Nothing(Reply);
-
-impl Answers for Nothing {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers_with(405, "", PLAIN, json!({"schema": {"type": "string"}}));
-    }
+/// `rmcp` refuses a method without a function.
+fn describe_refusal(operation: &mut Operation, _: &mut Schemas) {
+    operation.answers_with(405, "", PLAIN, json!({"schema": {"type": "string"}}));
 }
 
-/// The rights of a page of this origin.
-struct Preflight(Reply);
-
-impl Answers for Preflight {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers_nothing(204, "What a page of this origin may do.");
-    }
+fn describe_preflight(operation: &mut Operation, _: &mut Schemas) {
+    operation.answers_nothing(204, "What a page of this origin may do.");
 }
 
-/// Metadata of a protected resource.
-struct Metadata(Reply);
-
-impl Answers for Metadata {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers_as(200, "ProtectedResource");
-    }
+fn describe_metadata(operation: &mut Operation, _: &mut Schemas) {
+    operation.answers_as(200, "ProtectedResource");
 }
 
 /// A message of the Model Context Protocol
@@ -163,9 +126,9 @@ impl Answers for Metadata {
 /// ```json,call
 /// {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "search_tools", "arguments": {"q": "post a message"}}}
 /// ```
-#[operation(POST "/api/{slug}/mcp", verified(Viewer), also(429), resource(Mcp), throttle(Agents))]
-async fn mcp_message(deps: &Deps, found: &Found<'_>, slug: Slug, _message: Message) -> Result<Answered> {
-    answer(deps, found, &slug).await.map(Answered)
+#[operation(POST "/api/{slug}/mcp", verified(Viewer), also(429), resource(Mcp), throttle(Agents), answers(describe_answers))]
+async fn mcp_message(deps: &Deps, found: &Found<'_>, slug: Slug, _message: Message) -> Result<Reply> {
+    answer(deps, found, &slug).await
 }
 
 /// No stream of messages
@@ -173,9 +136,9 @@ async fn mcp_message(deps: &Deps, found: &Found<'_>, slug: Slug, _message: Messa
 /// There is none, as clients know from the 405.
 ///
 /// - 405: There is no stream.
-#[operation(GET "/api/{slug}/mcp", verified(Viewer), throttle(Open))]
-async fn mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
-    answer(deps, found, &slug).await.map(Nothing)
+#[operation(GET "/api/{slug}/mcp", verified(Viewer), throttle(Open), answers(describe_refusal))]
+async fn mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Reply> {
+    answer(deps, found, &slug).await
 }
 
 /// The end of a session
@@ -183,9 +146,9 @@ async fn mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothin
 /// There are no sessions, as clients know from the 405.
 ///
 /// - 405: There is no session.
-#[operation(DELETE "/api/{slug}/mcp", verified(Viewer), throttle(Open))]
-async fn mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
-    answer(deps, found, &slug).await.map(Nothing)
+#[operation(DELETE "/api/{slug}/mcp", verified(Viewer), throttle(Open), answers(describe_refusal))]
+async fn mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Reply> {
+    answer(deps, found, &slug).await
 }
 
 /// No authorizer stands before the server: its 401 would not say where tokens are given.
@@ -200,26 +163,26 @@ async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
 
 /// Answer a browser's preflight
 // Where API Gateway answers preflights, a route would take this one from it.
-#[operation(OPTIONS "/api/{slug}/mcp", open, also(403), when(HasNoDashboardOrigins), throttle(Open))]
+#[operation(OPTIONS "/api/{slug}/mcp", open, also(403), when(HasNoDashboardOrigins), throttle(Open), answers(describe_preflight))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
-async fn mcp_preflight(deps: &Deps, found: &Found<'_>) -> Result<Preflight> {
-    authentication::preflight(deps, found.request).map(Preflight)
+async fn mcp_preflight(deps: &Deps, found: &Found<'_>) -> Result<Reply> {
+    authentication::preflight(deps, found.request)
 }
 
 /// Where tokens for the MCP server are given
 ///
 /// RFC 9728. It says nothing of whether there is such an organization.
-#[operation(GET "/.well-known/oauth-protected-resource/api/{slug}/mcp", open, also(404), throttle(Open))]
+#[operation(GET "/.well-known/oauth-protected-resource/api/{slug}/mcp", open, also(404), throttle(Open), answers(describe_metadata))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
-async fn mcp_metadata(deps: &Deps, _found: &Found<'_>, slug: Slug) -> Result<Metadata> {
-    authentication::metadata(deps, Some(&slug)).map(Metadata)
+async fn mcp_metadata(deps: &Deps, _found: &Found<'_>, slug: Slug) -> Result<Reply> {
+    authentication::metadata(deps, Some(&slug))
 }
 
 /// Where tokens for this API are given
 ///
 /// As above, for clients that look here first.
-#[operation(GET "/.well-known/oauth-protected-resource", open, resource(McpRootMetadata), throttle(Open))]
+#[operation(GET "/.well-known/oauth-protected-resource", open, resource(McpRootMetadata), throttle(Open), answers(describe_metadata))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
-async fn root_metadata(deps: &Deps, _found: &Found<'_>) -> Result<Metadata> {
-    authentication::metadata(deps, None).map(Metadata)
+async fn root_metadata(deps: &Deps, _found: &Found<'_>) -> Result<Reply> {
+    authentication::metadata(deps, None)
 }

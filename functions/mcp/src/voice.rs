@@ -25,9 +25,9 @@ use shared::{
     authoring_tools::AgentToolAnswer,
     clients::Queue,
     described::{Schemas, json, reference},
-    error,
+    error::{self, found},
     execution::{self, ExecutionRequest, Executor},
-    http::{self, Answers, Found, Operation, Reply, Request, operation},
+    http::{self, Found, Operation, Reply, Request, operation},
     models::{ExecutionId, ExecutionOrigin, OrganizationId, Queued, Slug, Tool},
     platform,
     redaction::Unredacted,
@@ -36,7 +36,7 @@ use shared::{
     tool::{CallContext, Conversation, Subject, ToolOutcome},
 };
 
-use crate::{Answered, Deps, Message, Nothing, server};
+use crate::{Deps, Message, describe_protocol, describe_refusal, server};
 
 /// For how long a client may keep the list of tools, in milliseconds.
 const LIST_HOLDS: u64 = 60 * 1_000;
@@ -82,10 +82,8 @@ impl VoiceDeps {
             self.tools.get_many(organization, &ids, deadline).await
         };
         let (agent, tools) = join!(self.agents.get(organization, token.agent_id), tools);
-        match agent {
-            Ok(agent) if token.is_in_force(&agent) => {}
-            Ok(_) | Err(Error::NotFound(_)) => return Err(Error::Unauthenticated),
-            Err(error) => return Err(error),
+        if !found(agent)?.is_some_and(|agent| token.is_in_force(&agent)) {
+            return Err(Error::Unauthenticated);
         }
         let mut tools = tools?;
         tools.sort_by_key(|tool| tool.id);
@@ -113,19 +111,11 @@ impl VoiceDeps {
     }
 }
 
-/// The answer of `rmcp`, or the refusal of a header.
-pub(crate) struct VoiceAnswered(Reply);
-
-impl Answers for VoiceAnswered {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        Answered::describe_protocol(operation);
-        let problem = json!({"schema": reference("Problem")});
-        operation.answers_with(400, "", "application/problem+json", problem);
-    }
+/// The answers of `rmcp`, and the refusal of a header.
+fn describe_voice_answers(operation: &mut Operation, _: &mut Schemas) {
+    describe_protocol(operation);
+    let problem = json!({"schema": reference("Problem")});
+    operation.answers_with(400, "", "application/problem+json", problem);
 }
 
 /// A message of the Model Context Protocol, with the tools of a voice agent
@@ -147,14 +137,9 @@ impl Answers for VoiceAnswered {
 /// ```json,call
 /// {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "send_confirmation", "arguments": {"text": "See you at nine."}}}
 /// ```
-#[operation(POST "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcp), tag("mcp"), throttle(Voice))]
-pub(crate) async fn voice_mcp_message(
-    deps: &Deps,
-    found: &Found<'_>,
-    slug: Slug,
-    _message: Message,
-) -> Result<VoiceAnswered> {
-    Box::pin(answer(deps, found, &slug)).await.map(VoiceAnswered)
+#[operation(POST "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcp), tag("mcp"), throttle(Voice), answers(describe_voice_answers))]
+pub(crate) async fn voice_mcp_message(deps: &Deps, found: &Found<'_>, slug: Slug, _message: Message) -> Result<Reply> {
+    Box::pin(answer(deps, found, &slug)).await
 }
 
 /// No stream of messages
@@ -162,9 +147,9 @@ pub(crate) async fn voice_mcp_message(
 /// There is none, as clients know from the 405.
 ///
 /// - 405: There is no stream.
-#[operation(GET "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpListen), tag("mcp"), throttle(Open))]
-pub(crate) async fn voice_mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
-    Box::pin(answer(deps, found, &slug)).await.map(Nothing)
+#[operation(GET "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpListen), tag("mcp"), throttle(Open), answers(describe_refusal))]
+pub(crate) async fn voice_mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Reply> {
+    Box::pin(answer(deps, found, &slug)).await
 }
 
 /// The end of a session
@@ -172,9 +157,9 @@ pub(crate) async fn voice_mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug)
 /// There are no sessions, as clients know from the 405.
 ///
 /// - 405: There is no session.
-#[operation(DELETE "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpEnd), tag("mcp"), throttle(Open))]
-pub(crate) async fn voice_mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
-    Box::pin(answer(deps, found, &slug)).await.map(Nothing)
+#[operation(DELETE "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpEnd), tag("mcp"), throttle(Open), answers(describe_refusal))]
+pub(crate) async fn voice_mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Reply> {
+    Box::pin(answer(deps, found, &slug)).await
 }
 
 async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use shared::{
     error::Problems,
     fields::{Fields, kind, pointer_step},
-    json_schema::JsonSchema,
+    json_schema::{JsonSchema, properties},
     models::{
         Binding, ConnectionKind, Service, ServiceCapabilities, ServiceId, ServiceTool, Timestamp, ToolEffect,
         folded_name, service_tool_id,
@@ -19,7 +19,7 @@ use shared::{
 use crate::{
     capabilities,
     props::{Component, Overlay, derive},
-    reading::{bounded, properties, texts},
+    reading::{bounded, texts},
     request,
 };
 

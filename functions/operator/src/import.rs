@@ -11,6 +11,7 @@ use shared::{
     Deadline, Error, Result,
     clients::pipedream::{self, Project},
     error::Problems,
+    json_schema::properties,
     redaction::words,
 };
 
@@ -19,7 +20,6 @@ use crate::{
     file::is_name,
     plain_text::plain,
     props::{Component, Overlay, derive},
-    reading::properties,
 };
 
 /// The kept members of a prop.

@@ -6,5 +6,5 @@ use shared::{Platform, direct_invocation};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let platform = Platform::from_env().await?;
-    direct_invocation::serve_event("operator", Deps::new(&platform)?, handle).await
+    direct_invocation::serve("operator", Deps::new(&platform)?, handle).await
 }

@@ -52,7 +52,6 @@ pub(crate) struct Component {
     pub(crate) version: String,
     #[serde(alias = "configurable_props")]
     pub(crate) props: Vec<Prop>,
-    #[serde(default)]
     pub(crate) annotations: Option<Annotations>,
 }
 
@@ -69,33 +68,19 @@ pub(crate) struct Prop {
     name: String,
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     label: Option<String>,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     optional: Option<bool>,
-    #[serde(default)]
     default: Option<Value>,
-    #[serde(default)]
     options: Option<Vec<Value>>,
-    #[serde(default)]
     min: Option<Value>,
-    #[serde(default)]
     max: Option<Value>,
-    #[serde(default)]
     remote_options: Option<bool>,
-    #[serde(default)]
     reload_props: Option<bool>,
-    #[serde(default)]
     hidden: Option<bool>,
-    #[serde(default)]
     disabled: Option<bool>,
-    #[serde(default)]
     read_only: Option<bool>,
-    #[serde(default)]
     secret: Option<Value>,
-    #[serde(default)]
     format: Option<String>,
 }
 

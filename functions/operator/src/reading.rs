@@ -1,12 +1,6 @@
 //! Readers of parts that occur at several places of a file.
 
-use serde_json::Value;
 use shared::fields::Fields;
-
-/// The arguments of a schema.
-pub(crate) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
-}
 
 /// Required text of at most `longest` bytes, without control characters.
 pub(crate) fn bounded(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> String {

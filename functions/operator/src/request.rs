@@ -7,12 +7,11 @@ use serde_json::{Map, Value};
 use shared::{
     error::Problems,
     fields::{Fields, pointer_step},
+    json_schema::properties,
     models::{BodyFormat, ConnectionKind, KeyPlace, RequestAuth, RequestTemplate},
     redaction::is_secret_header,
 };
 use url::Url;
-
-use crate::reading::properties;
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Headers that the sender writes.

@@ -9,6 +9,7 @@ use shared::{
         ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, Step as DefinedStep, drifted,
         kept_results, pinned_tools,
     },
+    error::found,
     injection::Ended,
     models::{AutomationRun, OfferedTool, RunPlan, RunPrompt, Spent, WholeRun},
     store::{Saved, SavedStep},
@@ -66,13 +67,10 @@ async fn planned(deps: &Deps, run: &AutomationRun, plan: Option<&RunPlan>) -> Re
     let (Some(automation), Some(number), Some(plan)) = (run.automation_id, run.automation_version, plan) else {
         return Err(Error::internal("a run with a plan names no version of an automation"));
     };
-    let version = match deps.automations.version(run.organization_id, automation, number).await {
-        Err(Error::NotFound(_)) => {
-            return Err(Error::Conflict(format!(
-                "The run was not carried out: version {number} of its automation was deleted."
-            )));
-        }
-        version => version?,
+    let Some(version) = found(deps.automations.version(run.organization_id, automation, number).await)? else {
+        return Err(Error::Conflict(format!(
+            "The run was not carried out: version {number} of its automation was deleted."
+        )));
     };
     let definition = Definition::stored(&version)?;
     let tools = Box::pin(pinned_tools(&deps.catalogue, run.organization_id, &version, &definition)).await?;

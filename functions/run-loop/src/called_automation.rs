@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 use shared::{
-    Error, Result,
+    Result,
     automation::{DEEPEST_CALLS, PlannedAction, RunCause, ancestors, outputs_of_run},
+    error::found,
     fields::kind,
     models::{
         ActionResult, Automation, AutomationStatus, RunStatus, RunTrigger, Spent, Timestamp, ToolEffect, WholeRun,
@@ -53,10 +54,8 @@ impl CalledAutomations<'_> {
     /// The automation, or why it cannot run now. Definitions may have changed since they were checked.
     async fn startable(&self) -> Result<Result<Automation, String>> {
         let (Held { deps, run, .. }, other) = (self.held, self.started.automation);
-        let automation = match deps.automations.get(run.organization_id, other).await {
-            Ok(automation) => automation,
-            Err(Error::NotFound(_)) => return Ok(Err(format!("The organization has no automation {other}."))),
-            Err(error) => return Err(error),
+        let Some(automation) = found(deps.automations.get(run.organization_id, other).await)? else {
+            return Ok(Err(format!("The organization has no automation {other}.")));
         };
         if automation.status != AutomationStatus::Active || automation.active_version.is_none() {
             return Ok(Err(format!("The automation \"{}\" is not active; activate it.", automation.name)));
@@ -99,14 +98,10 @@ impl CalledAutomations<'_> {
         }
         let number = run.automation_version.unwrap_or_default();
         let automations = &self.held.deps.automations;
-        let version = match automations.version(run.organization_id, self.started.automation, number).await {
-            Ok(version) => version,
-            Err(Error::NotFound(_)) => {
-                let why =
-                    format!("The run {} completed, but its version was deleted, and its outputs with it.", run.id);
-                return Ok(child_run::result(planned, run, Err(why)));
-            }
-            Err(error) => return Err(error),
+        let Some(version) = found(automations.version(run.organization_id, self.started.automation, number).await)?
+        else {
+            let why = format!("The run {} completed, but its version was deleted, and its outputs with it.", run.id);
+            return Ok(child_run::result(planned, run, Err(why)));
         };
         let outputs = outputs_of_run(whole, &version)?;
         // Where an inner tool's author hides a field, the outputs are hidden as a whole.

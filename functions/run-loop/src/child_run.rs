@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use shared::{
-    Error, Result,
+    Result,
     automation::PlannedAction,
+    error::found,
     injection::{AUTOMATION_ID, CALL_AUTOMATION, Ended, LLM_AGENT},
     models::{ActionResult, AutomationId, AutomationRun, QueuedRun, RunId, RunStatus, Spent, Timestamp, WholeRun},
     store::Waits,
@@ -50,10 +51,9 @@ impl Started {
         if claimed_by == run.id {
             return Ok(Some(first));
         }
-        match deps.runs.get(run.organization_id, first.child).await {
-            Ok(found) if found.status.is_over() && found.started_at.is_none() => Ok(Some(under(run.id))),
-            Ok(_) | Err(Error::NotFound(_)) => Ok(Some(first)),
-            Err(error) => Err(error),
+        match found(deps.runs.get(run.organization_id, first.child).await)? {
+            Some(earlier) if earlier.status.is_over() && earlier.started_at.is_none() => Ok(Some(under(run.id))),
+            _ => Ok(Some(first)),
         }
     }
 
@@ -88,30 +88,26 @@ pub(crate) async fn look_for(
     spent: &mut Spent,
 ) -> Result<Child> {
     let Held { deps, run, .. } = held;
-    match deps.runs.get(run.organization_id, child).await {
-        Ok(found) if found.status.is_over() => {
+    match found(deps.runs.get(run.organization_id, child).await)? {
+        Some(found) if found.status.is_over() => {
             let whole = deps.runs.whole(run.organization_id, child).await?;
             *spent += whole.run.spent;
             Ok(Child::Over(Box::new(whole)))
         }
-        Ok(found) => Ok(Child::Instead(wait_for(held, &found).await?)),
+        Some(found) => Ok(Child::Instead(wait_for(held, &found).await?)),
         // It had begun and may have had effects, so it is not started again.
-        Err(Error::NotFound(_)) if run.waits_for_run == Some(child) => {
+        None if run.waits_for_run == Some(child) => {
             let why = format!("The run {child} was deleted before its result was taken.");
             Ok(Child::Instead(Came::Continue(Box::new(planned.failed(why, Timestamp::now())))))
         }
-        Err(Error::NotFound(_)) => Ok(Child::NotStarted),
-        Err(error) => Err(error),
+        None => Ok(Child::NotStarted),
     }
 }
 
 /// Whether the action's run is over: its result is taken even after the end of the run's time.
 pub(crate) async fn is_over(held: Held<'_>, child: RunId) -> Result<bool> {
-    match held.deps.runs.get(held.run.organization_id, child).await {
-        Ok(run) => Ok(run.status.is_over()),
-        Err(Error::NotFound(_)) => Ok(false),
-        Err(error) => Err(error),
-    }
+    let run = found(held.deps.runs.get(held.run.organization_id, child).await)?;
+    Ok(run.is_some_and(|run| run.status.is_over()))
 }
 
 /// Sends the message of the action's run again, in case it was lost; a duplicate is harmless.

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use futures_util::join;
 use shared::{
-    Error, Result,
-    error::{self, OverBudget},
+    Result,
+    error::{self, OverBudget, found},
     injection::{Dialogue, Ended, Ending, Journal},
     models::{
         ActionResult, AutomationRun, AutomationStatus, BudgetUse, OrganizationId, RunAnswer, RunReply, RunTrigger,
@@ -123,14 +123,13 @@ impl Journal for RunJournal<'_> {
 pub(crate) async fn withdrawn(automations: &Automations, run: &AutomationRun) -> Result<Option<String>> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(None) };
     let by_itself = matches!(run.trigger_type, RunTrigger::Webhook | RunTrigger::Polling) && run.retry_of.is_none();
-    let why = match automations.get(run.organization_id, id).await {
+    let why = match found(automations.get(run.organization_id, id).await)? {
+        None => "deleted",
         // The same definition, deployed again after the deletion.
-        Ok(automation) if automation.created_at > run.created_at => "deleted",
-        Ok(automation) if automation.status != AutomationStatus::Paused => return Ok(None),
-        Ok(automation) if by_itself || automation.paused_at.is_some_and(|at| at > run.created_at) => "paused",
-        Ok(_) => return Ok(None),
-        Err(Error::NotFound(_)) => "deleted",
-        Err(error) => return Err(error),
+        Some(automation) if automation.created_at > run.created_at => "deleted",
+        Some(automation) if automation.status != AutomationStatus::Paused => return Ok(None),
+        Some(automation) if by_itself || automation.paused_at.is_some_and(|at| at > run.created_at) => "paused",
+        Some(_) => return Ok(None),
     };
     Ok(Some(format!("Its automation was {why}, so the run ended before its next step.")))
 }

@@ -39,7 +39,7 @@ use std::time::Duration;
 use shared::{
     Deadline, Error, Result,
     clients::UpstreamService,
-    error,
+    error::{self, found},
     injection::Ended,
     models::{AutomationRun, QueuedRun, Spent, Timestamp, WholeRun},
     store::{AcquiredRun, Lease},
@@ -59,13 +59,9 @@ const WAKE_RESERVE: Duration = Duration::from_secs(5);
 
 pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Result<()> {
     let QueuedRun { organization_id: organization, run_id } = message;
-    let run = match deps.runs.get(organization, run_id).await {
-        Ok(run) => run,
-        Err(Error::NotFound(_)) => {
-            tracing::warn!(run.id = %run_id, "a message is dropped: its run does not exist");
-            return Ok(());
-        }
-        Err(error) => return Err(error),
+    let Some(run) = found(deps.runs.get(organization, run_id).await)? else {
+        tracing::warn!(run.id = %run_id, "a message is dropped: its run does not exist");
+        return Ok(());
     };
     let now = Timestamp::now().as_millis();
     // A delayed run has a message of its own.

@@ -7,6 +7,7 @@ use shared::{
     Error, Result,
     accounts::{LlmInUse, LlmModel},
     automation::{Definition, EffectQuota},
+    error::found,
     injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, is_repeatable},
     models::{AutomationQuotas, AutomationRun, Budget, ExecutionOrigin, Spent, WholeRun},
     tool::{CallContext, Conversation, Subject},
@@ -82,13 +83,12 @@ async fn quota(deps: &Deps, WholeRun { run, plan, .. }: &WholeRun) -> Result<Opt
     let Some(automation) = run.automation_id else { return Ok(None) };
     // The quotas of the run's version, as for its actions.
     let version = match run.automation_version {
-        Some(number) => deps.automations.version(run.organization_id, automation, number).await,
-        None => Err(Error::NotFound("version")),
+        Some(number) => found(deps.automations.version(run.organization_id, automation, number).await)?,
+        None => None,
     };
     let limits = match version {
-        Ok(version) => Definition::stored(&version)?.quotas,
-        Err(Error::NotFound(_)) => AutomationQuotas::default(),
-        Err(error) => return Err(error),
+        Some(version) => Definition::stored(&version)?.quotas,
+        None => AutomationQuotas::default(),
     };
     // An agent has no plan of its own. A called automation has one, and its own quota.
     let of = if plan.is_some() { EffectQuota::of_run } else { EffectQuota::of_agent };

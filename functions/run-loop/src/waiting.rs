@@ -8,6 +8,7 @@ use std::time::Duration;
 use shared::{
     Error, Result,
     automation::EventToAwait,
+    error::found,
     injection::Ending,
     models::{ApprovalStatus, Automation, AutomationRun, CameEvent, EventWait, QueuedRun, RunPause, Spent, Timestamp},
     store::{EventWaits, Lease, Saved, Waits},
@@ -119,10 +120,9 @@ pub(crate) async fn event_of_pause(deps: &Deps, run: &AutomationRun) -> Result<O
 /// The verdict on an agent whose parent run is over: its result has no taker.
 pub(crate) async fn parent_run_over(deps: &Deps, run: &AutomationRun) -> Result<Option<Verdict>> {
     let Some(parent) = run.parent_run_id else { return Ok(None) };
-    match deps.runs.get(run.organization_id, parent).await {
-        Ok(parent) if !parent.status.is_over() => return Ok(None),
-        Ok(_) | Err(Error::NotFound(_)) => {}
-        Err(error) => return Err(error),
+    let parent = found(deps.runs.get(run.organization_id, parent).await)?;
+    if parent.is_some_and(|parent| !parent.status.is_over()) {
+        return Ok(None);
     }
     let error = Some("The run that it worked for is over.".to_owned());
     Ok(Some(Verdict::End(Ending { error, ..cancelled() }, None)))
@@ -147,23 +147,18 @@ pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRu
         return Ok(false);
     }
     if let Some(approval) = run.waits_for_approval {
-        return match deps.approvals.get(organization, approval).await {
-            Ok(approval) => Ok(approval.status_at(Timestamp::now()) != ApprovalStatus::Pending),
-            // A deleted approval cannot be decided.
-            Err(Error::NotFound(_)) => Ok(true),
-            Err(error) => Err(error),
-        };
+        let approval = found(deps.approvals.get(organization, approval).await)?;
+        // A deleted approval cannot be decided.
+        return Ok(approval.is_none_or(|approval| approval.status_at(Timestamp::now()) != ApprovalStatus::Pending));
     }
     let Some(child) = run.waits_for_run else { return Ok(true) };
-    match deps.runs.get(organization, child).await {
-        Ok(child) if child.status.is_over() => Ok(true),
-        Ok(child) => {
+    match found(deps.runs.get(organization, child).await)? {
+        Some(child) if !child.status.is_over() => {
             // Its end wakes this run; this message covers a crash just then.
             deps.queue.send_later(message, LONGEST_PAUSE).await?;
             keep_waiting(deps, run, &child).await?;
             Ok(false)
         }
-        Err(Error::NotFound(_)) => Ok(true),
-        Err(error) => Err(error),
+        _ => Ok(true),
     }
 }

@@ -5,8 +5,9 @@
 
 use serde_json::{Map, Value};
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Result,
     actions::{ActionTool, ToolConfig},
+    error::found,
     execution::ExecutionRequest,
     models::{
         Call, ExecutionId, ExecutionOrigin, ExecutionStatus, IfCallOver, Queued, QueuedExecution, ResultToTell,
@@ -45,10 +46,8 @@ pub(crate) fn of_result(tool: &Tool, answer: &Map<String, Value>) -> Option<IfCa
 pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadline: Deadline) -> Result<AfterCall> {
     let Some(IfCallOver { tool: id, arguments }) = &result.if_call_over else { return Ok(AfterCall::Nothing) };
     let organization = call.organization_id;
-    let row = match deps.tools.get(organization, *id).await {
-        Ok(row) => row,
-        Err(Error::NotFound(_)) => return Ok(AfterCall::Not("the tool that should send it was deleted".to_owned())),
-        Err(error) => return Err(error),
+    let Some(row) = found(deps.tools.get(organization, *id).await)? else {
+        return Ok(AfterCall::Not("the tool that should send it was deleted".to_owned()));
     };
     if let Some(why) = ToolConfig::stored(&row)?.unfit_after_call() {
         return Ok(AfterCall::Not(format!("the tool {} cannot send it: it {why}", row.name)));

@@ -13,10 +13,10 @@ use std::time::Duration;
 use futures_util::join;
 use serde_json::Map;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Platform, Result,
     actions::ActionTool,
     clients::Queue,
-    error,
+    error::{self, found},
     execution::{ExecutionRequest, Executor},
     models::{
         AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, OrganizationId,
@@ -76,10 +76,8 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         find_call(deps, queued),
         learn_usage(deps, organization, deadline),
     );
-    let row = match row {
-        Ok(row) => row,
-        Err(Error::NotFound(_)) => return drop_deleted(deps, queued, subject, &name, deadline).await,
-        Err(error) => return Err(error),
+    let Some(row) = found(row)? else {
+        return drop_deleted(deps, queued, subject, &name, deadline).await;
     };
     let conversation =
         Conversation { caller: queued.caller.clone(), called: queued.called.clone(), line: line?, call: call? };

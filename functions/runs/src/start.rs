@@ -7,7 +7,7 @@ use futures_util::join;
 use shared::{
     Error, Result,
     automation::{NewRun, RunRequest, RunView, named_tools},
-    error::Problems,
+    error::{Problems, found},
     http::{Asked, Begun, Repeated, Sent, operation},
     idempotency::Key,
     models::{AutomationRun, KeyService, OrganizationId, RunId, RunTrigger, Timestamp, ToolRef, UserId},
@@ -129,11 +129,7 @@ async fn earlier(deps: &Deps, organization: OrganizationId, keyed: Option<&Keyed
 }
 
 async fn earlier_of(deps: &Deps, organization: OrganizationId, keyed: &Keyed) -> Result<Option<AutomationRun>> {
-    match deps.runs.get(organization, keyed.id).await {
-        Ok(run) => Ok(Some(run)),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
+    found(deps.runs.get(organization, keyed.id).await)
 }
 
 /// Answers a repeated request with its run, and queues a waiting run again; a duplicate message is harmless.

@@ -25,6 +25,7 @@ use shared::{
         AnsweredCalls, Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailedTools,
         FailurePause, RunCause, RunStarter, ScheduleRule, Trigger, Triggers,
     },
+    error::found,
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
     store::{Automations, Schedules},
@@ -85,11 +86,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
         tracing::info!(automation.id = %automation_id, "an occurrence is out of date");
         return Ok(());
     };
-    let automation = match deps.automations.get(organization_id, automation_id).await {
-        Ok(automation) => Some(automation),
-        Err(Error::NotFound(_)) => None,
-        Err(error) => return Err(error),
-    };
+    let automation = found(deps.automations.get(organization_id, automation_id).await)?;
     let runs = |automation: &Automation| {
         automation.status == AutomationStatus::Active && automation.active_version == Some(schedule.automation_version)
     };

@@ -6,5 +6,5 @@ use shared::{Platform, direct_invocation};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let platform = Platform::from_env().await?;
-    direct_invocation::serve("settle", Deps::new(&platform)?, handle).await
+    direct_invocation::serve("settle", Deps::new(&platform)?, |deps, _event, deadline| handle(deps, deadline)).await
 }

@@ -6,10 +6,10 @@ use serde_json::Value;
 use shared::{
     Deadline, Error, Result,
     described::{Described, Schemas, json, reference},
-    http::{Answers, Found, Operation, Part, Person, Reply, Sent, operation},
+    http::{Found, Operation, Part, Person, Reply, Sent, operation},
 };
 
-use crate::{Deps, EventStream, RunAgentInput, answers_events, authentication, history, run};
+use crate::{Deps, RunAgentInput, authentication, describe_events, history, run};
 
 const AGENT: &str = "default";
 
@@ -77,17 +77,8 @@ impl Part for Ignored {
     }
 }
 
-/// [`info`]
-pub(crate) struct Info(Reply);
-
-impl Answers for Info {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers(200, "", reference("CopilotKitInfo"));
-    }
+fn describe_info(operation: &mut Operation, _: &mut Schemas) {
+    operation.answers(200, "", reference("CopilotKitInfo"));
 }
 
 /// Whether a turn was being answered.
@@ -96,40 +87,23 @@ struct StoppedView {
     stopped: bool,
 }
 
-/// [`StoppedView`]
-pub(crate) struct Stopped(Reply);
-
-impl Answers for Stopped {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(200, "", StoppedView::schema(schemas));
-    }
+fn describe_stopped(operation: &mut Operation, schemas: &mut Schemas) {
+    operation.answers(200, "", StoppedView::schema(schemas));
 }
 
 /// The answer of the method's own route.
-pub(crate) struct Called(Reply);
-
-impl Answers for Called {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        answers_events(operation);
-        operation.answers(200, "", json!({"anyOf": [reference("CopilotKitInfo"), (StoppedView::schema(schemas))]}));
-    }
+fn describe_called(operation: &mut Operation, schemas: &mut Schemas) {
+    describe_events(operation, schemas);
+    operation.answers(200, "", json!({"anyOf": [reference("CopilotKitInfo"), (StoppedView::schema(schemas))]}));
 }
 
 /// The agents, for a front end of `CopilotKit`
 ///
 /// - 200: There is one, `default`.
-#[operation(GET "/copilotkit/info", verified(Member), throttle(StreamShort))]
-pub(crate) async fn copilot_kit_info(deps: &'static Deps, found: &Found<'_>) -> Result<Info> {
+#[operation(GET "/copilotkit/info", verified(Member), throttle(StreamShort), answers(describe_info))]
+pub(crate) async fn copilot_kit_info(deps: &'static Deps, found: &Found<'_>) -> Result<Reply> {
     authentication::person(deps, found).await?;
-    info().map(Info)
+    info()
 }
 
 /// The same below `CopilotKit`'s runtimeUrl
@@ -140,18 +114,18 @@ pub(crate) async fn copilot_kit_info(deps: &'static Deps, found: &Found<'_>) -> 
 /// {"threadId": "5f0c1a7e-8f5c-4c0e-9f0e-000000000001", "runId": "1485e617-89c3-4dbf-a52e-03533394e4b9",
 ///  "messages": [{"id": "u1", "role": "user", "content": "Hello"}], "tools": [], "context": [], "state": {}, "forwardedProps": {}}
 /// ```
-#[operation(POST "/copilotkit/agent/{id}/run", verified(Member), also(404 = NoSuchAgent, 409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
+#[operation(POST "/copilotkit/agent/{id}/run", verified(Member), also(404 = NoSuchAgent, 409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn), answers(describe_events))]
 pub(crate) async fn copilot_kit_run(
     deps: &'static Deps,
     found: &Found<'_>,
     agent: Result<AgentName>,
     body: Sent<RunAgentInput>,
-) -> Result<EventStream> {
+) -> Result<Reply> {
     let person = authentication::person(deps, found).await?;
     if let Some(refused) = refused(&agent?.0)? {
-        return Ok(EventStream(refused));
+        return Ok(refused);
     }
-    run(deps, &person, &body.json()?, "", found.deadline).await.map(EventStream)
+    run(deps, &person, &body.json()?, "", found.deadline).await
 }
 
 /// The thread so far
@@ -165,18 +139,18 @@ pub(crate) async fn copilot_kit_run(
 /// ```json,connect
 /// {"threadId": "main", "runId": "r1", "messages": []}
 /// ```
-#[operation(POST "/copilotkit/agent/{id}/connect", verified(Member), also(404 = NoSuchAgent), throttle(StreamShort))]
+#[operation(POST "/copilotkit/agent/{id}/connect", verified(Member), also(404 = NoSuchAgent), throttle(StreamShort), answers(describe_events))]
 pub(crate) async fn copilot_kit_connect(
     deps: &'static Deps,
     found: &Found<'_>,
     agent: Result<AgentName>,
     body: Sent<Connected>,
-) -> Result<EventStream> {
+) -> Result<Reply> {
     let person = authentication::person(deps, found).await?;
     if let Some(refused) = refused(&agent?.0)? {
-        return Ok(EventStream(refused));
+        return Ok(refused);
     }
-    history::connect(deps, &person.member, &body.json()?, "", found.deadline).await.map(EventStream)
+    history::connect(deps, &person.member, &body.json()?, "", found.deadline).await
 }
 
 /// End the turn that is just being answered
@@ -188,19 +162,19 @@ pub(crate) async fn copilot_kit_connect(
 /// ```json,stop
 /// {"runId": "r1"}
 /// ```
-#[operation(POST "/copilotkit/agent/{id}/stop/{thread}", verified(Member), also(404 = NoSuchAgent), throttle(StreamShort))]
+#[operation(POST "/copilotkit/agent/{id}/stop/{thread}", verified(Member), also(404 = NoSuchAgent), throttle(StreamShort), answers(describe_stopped))]
 pub(crate) async fn copilot_kit_stop(
     deps: &'static Deps,
     found: &Found<'_>,
     agent: Result<AgentName>,
     thread: Result<ThreadName>,
     _body: Ignored,
-) -> Result<Stopped> {
+) -> Result<Reply> {
     let person = authentication::person(deps, found).await?;
     if let Some(refused) = refused(&agent?.0)? {
-        return Ok(Stopped(refused));
+        return Ok(refused);
     }
-    stop(deps, &person, &thread?.0).await.map(Stopped)
+    stop(deps, &person, &thread?.0).await
 }
 
 /// The same as calls of one endpoint
@@ -220,14 +194,14 @@ pub(crate) async fn copilot_kit_stop(
 /// ```json,stop
 /// {"method": "agent/stop", "params": {"agentId": "default", "threadId": "main"}}
 /// ```
-#[operation(POST "/copilotkit", verified(Member), also(400 = NoSuchMethod, 404 = NoSuchAgent, 409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
+#[operation(POST "/copilotkit", verified(Member), also(400 = NoSuchMethod, 404 = NoSuchAgent, 409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn), answers(describe_called))]
 pub(crate) async fn copilot_kit_call(
     deps: &'static Deps,
     found: &Found<'_>,
     body: Sent<CopilotKitCall>,
-) -> Result<Called> {
+) -> Result<Reply> {
     let person = authentication::person(deps, found).await?;
-    call(deps, &person, &body.json()?, found.deadline).await.map(Called)
+    call(deps, &person, &body.json()?, found.deadline).await
 }
 
 /// `{"method", "params": {"agentId", "threadId"?}, "body"}`

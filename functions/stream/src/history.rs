@@ -5,6 +5,7 @@ use shared::{
     Deadline, Error, Result,
     chat::{Followed, running_view, unanswered},
     cut::fit,
+    error::found,
     http::{Frames, Reply},
     models::{
         ChatRole, Member, PendingCall, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall, WaitsFor,
@@ -36,11 +37,7 @@ pub(crate) async fn connect(
     let (name, run) = input::thread_and_run(body, path)?;
     let id = ThreadId::of_name(member.organization_id, &member.user_id, &name);
     let threads = &deps.turns.threads;
-    let thread = match threads.get(member.organization_id, id).await {
-        Ok(thread) => Some(thread),
-        Err(Error::NotFound(_)) => None,
-        Err(error) => return Err(error),
-    };
+    let thread = found(threads.get(member.organization_id, id).await)?;
     let frames = Frames::default();
     let mut run = Run::start(frames.clone(), &name, &run);
     if let Some(thread) = thread {

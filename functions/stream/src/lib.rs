@@ -18,9 +18,7 @@ use shared::{
     Deadline, Error, Platform, Result,
     chat::{ChatInput, Turns},
     described::{Schemas, json},
-    http::{
-        Access, Answers, Found, Frames, Operation, Person, Repeated, Reply, Request, Sent, TokenVerifier, operation,
-    },
+    http::{Access, Found, Frames, Operation, Person, Repeated, Reply, Request, Sent, TokenVerifier, operation},
     platform,
 };
 
@@ -83,20 +81,7 @@ shared::described! {
     RunAgentInput => {"$ref": "#/components/schemas/RunAgentInput"},
 }
 
-/// Server-sent events.
-struct EventStream(Reply);
-
-impl Answers for EventStream {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        answers_events(operation);
-    }
-}
-
-fn answers_events(operation: &mut Operation) {
+fn describe_events(operation: &mut Operation, _: &mut Schemas) {
     let schema = json!({"type": "string", "pattern": "^(data: |:)"});
     operation.answers_with(200, "", "text/event-stream", json!({"schema": schema}));
 }
@@ -113,13 +98,13 @@ fn answers_events(operation: &mut Operation) {
 /// ```json,question
 /// {"message": "What time is it in Lisbon?", "thread_id": "main"}
 /// ```
-#[operation(POST "/agent/stream", verified(Member), also(409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
+#[operation(POST "/agent/stream", verified(Member), also(409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn), answers(describe_events))]
 async fn chat_stream(
     deps: &'static Deps,
     found: &Found<'_>,
     body: Sent<ChatRequest>,
     key: Result<Repeated>,
-) -> Result<EventStream> {
+) -> Result<Reply> {
     let (person, deadline) = (authentication::person(deps, found).await?, found.deadline);
     let asked = ChatInput::of_chat(&body.json()?, key?.0)?;
     let open = Box::pin(deps.turns.open(&person.member, person.email, asked, deadline)).await?;
@@ -130,7 +115,7 @@ async fn chat_stream(
         stream.answered(&answer);
         Ok(())
     };
-    Ok(EventStream(Reply::events(frames, within(deadline, work), sse::failed)))
+    Ok(Reply::events(frames, within(deadline, work), sse::failed))
 }
 
 /// A run of AG-UI
@@ -146,10 +131,10 @@ async fn chat_stream(
 /// {"threadId": "5f0c1a7e-8f5c-4c0e-9f0e-000000000001", "runId": "1485e617-89c3-4dbf-a52e-03533394e4b9",
 ///  "messages": [{"id": "u1", "role": "user", "content": "Hello"}], "tools": [], "context": [], "state": {}, "forwardedProps": {}}
 /// ```
-#[operation(POST "/copilotkit/stream", verified(Member), also(409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
-async fn ag_ui_run(deps: &'static Deps, found: &Found<'_>, body: Sent<RunAgentInput>) -> Result<EventStream> {
+#[operation(POST "/copilotkit/stream", verified(Member), also(409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn), answers(describe_events))]
+async fn ag_ui_run(deps: &'static Deps, found: &Found<'_>, body: Sent<RunAgentInput>) -> Result<Reply> {
     let person = authentication::person(deps, found).await?;
-    run(deps, &person, &body.json()?, "", found.deadline).await.map(EventStream)
+    run(deps, &person, &body.json()?, "", found.deadline).await
 }
 
 /// A turn as events of AG-UI; the input stands at `path` of the request.

@@ -15,7 +15,7 @@ use shared::{
     actions::{self, ANSWER_WITHIN, ActionTool},
     described::{Schemas, reference},
     execution::{ExecutionRequest, Executor},
-    http::{Access, Answers, Asked, Operation, Repeated, Reply, Sent, operation},
+    http::{Access, Asked, Operation, Repeated, Reply, Sent, operation},
     idempotency::Key,
     lifecycle::{self, References},
     models::{E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber, Role, Tool},
@@ -91,8 +91,8 @@ shared::described!(Trial => {"$ref": "#/components/schemas/Trial"});
 ///  "sid": "SM00000000000000000000000000000000"}]}}, "ignored_arguments": [], "duration_ms": 214,
 ///  "execution_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea0"}
 /// ```
-#[operation(POST "/api/{slug}/tools/test", Member, also(429 = OverBudget, 502, 504), resource(ToolsTest))]
-async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Trial>) -> Result<Tried> {
+#[operation(POST "/api/{slug}/tools/test", Member, also(429 = OverBudget, 502, 504), resource(ToolsTest), answers(describe_trial))]
+async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Trial>) -> Result<Reply> {
     let (member, deadline) = (&asked.member, asked.deadline.at_most(ANSWER_WITHIN));
     let (organization, key) = (asked.organization(), key.0);
     let request = TestRequest::read(&body.json()?)?;
@@ -130,25 +130,16 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         deadline,
     };
     if request.dry_run {
-        show(deps, &tool, &context, &request.arguments).await.map(Tried)
+        show(deps, &tool, &context, &request.arguments).await
     } else {
         room?;
-        run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await.map(Tried)
+        run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await
     }
 }
 
-/// The request, or the answer for the model.
-struct Tried(Reply);
-
-impl Answers for Tried {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let either = json!({"oneOf": [reference("Shown"), reference("Tried")]});
-        operation.answers(200, "The request that would be sent, or what the model would be told.", either);
-    }
+fn describe_trial(operation: &mut Operation, _: &mut Schemas) {
+    let either = json!({"oneOf": [reference("Shown"), reference("Tried")]});
+    operation.answers(200, "The request that would be sent, or what the model would be told.", either);
 }
 
 /// The organization's tool, or a tool of the configuration, which is checked as if it were to be saved.

@@ -1,9 +1,10 @@
 //! An event of a hook is noted, and held against the automations that it is for.
 
 use shared::{
-    Error, Result,
+    Result,
     automation::{Definition, LARGEST_DATA, Work},
     cut,
+    error::found,
     models::{Automation, Event, EventId, EventStatus, Hook, Timestamp},
     webhooks::InboundEvent,
 };
@@ -12,11 +13,11 @@ use crate::Deps;
 
 pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent, work: &Work) -> Result<()> {
     let only = match hook.automation_id {
-        Some(automation) => match deps.dispatch.filters.automations.get(hook.organization_id, automation).await {
-            Ok(automation) => Some(automation),
+        Some(automation) => match found(deps.dispatch.filters.automations.get(hook.organization_id, automation).await)?
+        {
             // The automation was deleted; its deployed trigger is deleted too.
-            Err(Error::NotFound(_)) => return Ok(()),
-            Err(error) => return Err(error),
+            None => return Ok(()),
+            automation => automation,
         },
         None => None,
     };

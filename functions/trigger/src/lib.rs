@@ -16,7 +16,7 @@ use shared::{
     clients::{Jwks, Secrets, SigningKey},
     described::{Schemas, json},
     error,
-    http::{self, Answers, Found, Operation, Part, Reply, Request, operation},
+    http::{self, Found, Operation, Part, Reply, Request, operation},
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
@@ -74,20 +74,15 @@ struct Service(String);
 /// The hook's id in the path, not checked.
 struct OfHook(String);
 
-/// The answer to an event or a handshake. Every run is started by then, or waits for `schedule`, which evaluates slow filters.
-struct Taken(Reply);
-/// [`Taken`], or the text that answers Microsoft's handshake.
-struct TakenByHook(Reply);
-
 /// Take an event in at an address that all organizations share
 ///
 /// For services that send everybody's events to one address (Slack, `HubSpot`, …). The body says whose it claims to
 /// be; it is taken for the active hook with this `tenant` if that one's own secret proves it. Unreadable parts of a
 /// batch are dropped. A message to a phone number, from `twilio`, needs no hook: the auth token of the number's account
 /// proves it.
-#[operation(POST "/api/hooks/{service}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEvent), throttle(Services))]
-async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) -> Result<Taken> {
-    answer(deps, found, &service.0, None).await.map(Taken)
+#[operation(POST "/api/hooks/{service}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEvent), throttle(Services), answers(describe_answer))]
+async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) -> Result<Reply> {
+    answer(deps, found, &service.0, None).await
 }
 
 /// Take an event of a service's in
@@ -97,9 +92,9 @@ async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) 
 /// event again begins nothing. The answer comes within the service's own time limit, nine seconds at most. Unfinished
 /// work is a 503, and is completed when the service sends the event again. Handshakes of Slack, Notion, Microsoft and
 /// Google are answered.
-#[operation(POST "/api/hooks/{service}/{hook_id}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEventOfHook), throttle(Services))]
-async fn receive_event(deps: &Deps, found: &Found<'_>, service: Service, hook: OfHook) -> Result<TakenByHook> {
-    answer(deps, found, &service.0, Some(&hook.0)).await.map(TakenByHook)
+#[operation(POST "/api/hooks/{service}/{hook_id}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEventOfHook), throttle(Services), answers(describe_answer_of_hook))]
+async fn receive_event(deps: &Deps, found: &Found<'_>, service: Service, hook: OfHook) -> Result<Reply> {
+    answer(deps, found, &service.0, Some(&hook.0)).await
 }
 
 async fn answer(deps: &Deps, found: &Found<'_>, service: &str, hook: Option<&str>) -> Result<Reply> {
@@ -136,17 +131,8 @@ impl Part for OfHook {
     }
 }
 
-impl Answers for Taken {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        answers_services(operation);
-    }
-}
-
-fn answers_services(operation: &mut Operation) {
+/// The answer to an event or a handshake. Every run is started by then, or waits for `schedule`, which evaluates slow filters.
+fn describe_answer(operation: &mut Operation, _: &mut Schemas) {
     let taken = "Every run that it begins is begun, now or before; or what the service asked for.";
     operation.answers(200, taken, json!({"type": "object"}));
     operation.answers_nothing(400, "It is the service's, and cannot be read. The service does not send it again.");
@@ -154,16 +140,11 @@ fn answers_services(operation: &mut Operation) {
     operation.answers_nothing(401, unproven);
 }
 
-impl Answers for TakenByHook {
-    fn reply(self) -> Result<Reply> {
-        Ok(self.0)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        answers_services(operation);
-        let token = json!({"schema": {"type": "string", "description": "The token that Microsoft asked with."}});
-        operation.answers_with(200, "", "text/plain", token);
-    }
+/// As [`describe_answer`], or the text that answers Microsoft's handshake.
+fn describe_answer_of_hook(operation: &mut Operation, schemas: &mut Schemas) {
+    describe_answer(operation, schemas);
+    let token = json!({"schema": {"type": "string", "description": "The token that Microsoft asked with."}});
+    operation.answers_with(200, "", "text/plain", token);
 }
 
 async fn receive_and_dispatch(

@@ -22,6 +22,7 @@ use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, Lit, Meta, parse
 /// - `tag`: the heading in the document, if not the function's.
 /// - `throttle`: columns of the template's throttles, for the REST API.
 /// - `when`: the template's condition for the route.
+/// - `answers`: the function that describes the answer of a handler that returns a `Reply`.
 #[proc_macro_attribute]
 pub fn operation(stated: TokenStream, handler: TokenStream) -> TokenStream {
     let stated = parse_macro_input!(stated as operation::Stated);

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
-    Error, FnArg, GenericArgument, Ident, ItemFn, LitInt, LitStr, PathArguments, Result, ReturnType, Token, Type,
+    Error, FnArg, GenericArgument, Ident, ItemFn, LitInt, LitStr, Path, PathArguments, Result, ReturnType, Token, Type,
     parenthesized,
     parse::{Parse, ParseStream},
     punctuated::Punctuated,
@@ -21,6 +21,7 @@ pub(crate) struct Stated {
     tag: Option<LitStr>,
     throttle: Option<Ident>,
     when: Option<Ident>,
+    answers: Option<Path>,
 }
 
 /// `Admin`; `verified(Admin)` if the handler verifies the token; `by(vapiBearer)` for another proof; `open` for everybody.
@@ -65,7 +66,8 @@ impl Parse for Stated {
         let (method, path) = (input.parse()?, input.parse()?);
         input.parse::<Token![,]>()?;
         let (caller, also) = (input.parse()?, Vec::new());
-        let mut stated = Self { method, path, caller, also, resource: None, tag: None, throttle: None, when: None };
+        let (resource, tag, throttle, when, answers) = (None, None, None, None, None);
+        let mut stated = Self { method, path, caller, also, resource, tag, throttle, when, answers };
         while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
             let word: Ident = input.parse()?;
             let inner;
@@ -76,10 +78,11 @@ impl Parse for Stated {
                 "tag" => stated.tag = Some(inner.parse()?),
                 "throttle" => stated.throttle = Some(inner.parse()?),
                 "when" => stated.when = Some(inner.parse()?),
+                "answers" => stated.answers = Some(inner.parse()?),
                 _ => {
                     return Err(Error::new(
                         word.span(),
-                        "known are also(409, 429 = OverBudget), resource(LogicalId), tag(\"…\"), throttle(Columns) and when(Condition)",
+                        "known are also(409, 429 = OverBudget), resource(LogicalId), tag(\"…\"), throttle(Columns), when(Condition) and answers(function)",
                     ));
                 }
             }
@@ -89,7 +92,7 @@ impl Parse for Stated {
 }
 
 pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
-    let Stated { method, path, caller, also, resource, tag, throttle, when } = stated;
+    let Stated { method, path, caller, also, resource, tag, throttle, when, answers } = stated;
     let tag = tag.as_ref().map(|tag| quote!(operation.tag = #tag;));
     let throttle = throttle.as_ref().map(ToString::to_string).map(|columns| quote!(operation.throttle = #columns;));
     let when = when.as_ref().map(ToString::to_string).map(|condition| quote!(operation.condition = #condition;));
@@ -123,6 +126,13 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
         let response = response.as_ref().map_or_else(String::new, Ident::to_string);
         quote!((#status, #response))
     });
+    let (reply, describe_answer) = match answers {
+        Some(describe) => (quote!(#handled.await), quote!(#describe)),
+        None => (
+            quote!(::shared::http::Answers::reply(#handled.await?)),
+            quote!(<#answer as ::shared::http::Answers>::describe),
+        ),
+    };
     Ok(quote! {
         #handler
 
@@ -141,8 +151,7 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
             pub(crate) async fn answer(deps: #deps, found: ::shared::http::Found<'_>) -> ::shared::Result<::shared::http::Reply> {
                 let asked = #asked;
                 let handled = #name(deps, &asked #(, <#parts as ::shared::http::Part>::of(&asked)?)*);
-                let answer = #handled.await?;
-                ::shared::http::Answers::reply(answer)
+                #reply
             }
 
             pub(crate) fn describe(document: &mut ::shared::http::Document) {
@@ -151,7 +160,7 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
                 #throttle
                 #when
                 #(<#parts as ::shared::http::Part>::describe(&mut operation, &mut document.schemas);)*
-                <#answer as ::shared::http::Answers>::describe(&mut operation, &mut document.schemas);
+                #describe_answer(&mut operation, &mut document.schemas);
                 document.add(operation);
             }
         }

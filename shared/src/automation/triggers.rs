@@ -35,7 +35,8 @@ use super::definition::{
 use crate::{
     Deadline, Error, Result,
     clients::{Queue, Scheduler},
-    lifecycle::{Progress, SettleAbove, SettleWaker, close, found, open, ownership, settle_now},
+    error::found,
+    lifecycle::{Progress, SettleAbove, SettleWaker, close, open, ownership, settle_now},
     models::{
         Automation, AutomationId, AutomationStatus, AutomationVersion, Change, Intent, Occurrence, OrganizationId,
         Schedule, Timestamp,

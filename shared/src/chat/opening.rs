@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    error::found,
     fields::is_invisible,
     models::{
         Budget, ChatRole, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor,
@@ -97,12 +98,8 @@ impl Turns {
                 Err(busy @ Error::Conflict(_)) => busy,
                 Err(error) => return Err(error),
             };
-            let thread = match self.threads.get(new.organization_id, new.id).await {
-                Ok(thread) => Some(thread),
-                // The thread was deleted or has expired: the next attempt creates it.
-                Err(Error::NotFound(_)) => None,
-                Err(error) => return Err(error),
-            };
+            // `None` if it was deleted or has expired: the next attempt creates it.
+            let thread = found(self.threads.get(new.organization_id, new.id).await)?;
             let running = thread.filter(Thread::is_held).and_then(|thread| thread.running_turn());
             if let Some(running) = running.filter(|running| running.failed.is_none())
                 && running.is_of(asked, name, true, self.settings.turn_within)?

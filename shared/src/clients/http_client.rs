@@ -138,6 +138,15 @@ fn misread(error: &serde_json::Error) -> String {
     format!("a value of another kind was expected at line {} column {}", error.line(), error.column())
 }
 
+/// `None` after a 404.
+pub(super) fn unless_404<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.status() == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 pub fn segment(id: &str) -> String {
     utf8_percent_encode(id, WRITTEN_OUT).to_string()
 }

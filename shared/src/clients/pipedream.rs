@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Error, Failure, UpstreamService,
     bearer::{Bearer, TokenResponse},
-    http_client::{Retry, read_json, segment, send, send_json},
+    http_client::{Retry, read_json, segment, send, send_json, unless_404},
 };
 use crate::{Deadline, models::OrganizationId};
 
@@ -63,15 +63,10 @@ pub struct Prop {
     #[serde(rename = "type")]
     pub kind: String,
     /// Slug of the app, for a prop that takes an account.
-    #[serde(default)]
     app: Option<String>,
-    #[serde(default)]
     optional: Option<bool>,
-    #[serde(default)]
     hidden: Option<bool>,
-    #[serde(default)]
     disabled: Option<bool>,
-    #[serde(default)]
     default: Option<Value>,
 }
 
@@ -107,7 +102,7 @@ impl PipedreamComponent {
 }
 
 #[derive(Deserialize)]
-struct List<T> {
+struct Page<T> {
     data: Vec<T>,
     #[serde(default)]
     page_info: PageInfo,
@@ -115,7 +110,6 @@ struct List<T> {
 
 #[derive(Default, Deserialize)]
 struct PageInfo {
-    #[serde(default)]
     end_cursor: Option<String>,
 }
 
@@ -128,9 +122,7 @@ pub struct Account {
     pub name: String,
     #[serde(default, deserialize_with = "slug")]
     pub app: String,
-    #[serde(default)]
     healthy: Option<bool>,
-    #[serde(default)]
     dead: Option<bool>,
     /// ISO 8601.
     #[serde(default, deserialize_with = "text_or_null")]
@@ -205,11 +197,8 @@ impl Pipedream {
             data: T,
         }
         let call = Call { method: Method::GET, path: format!("actions/{}", segment(key)), body: None };
-        match self.send::<Answer<T>>(project, &call, Retry::Harmless, deadline).await {
-            Ok(answer) => Ok(Some(answer.data)),
-            Err(error) if error.status() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let answer = unless_404(self.send::<Answer<T>>(project, &call, Retry::Harmless, deadline).await)?;
+        Ok(answer.map(|answer| answer.data))
     }
 
     pub async fn accounts(
@@ -218,21 +207,34 @@ impl Pipedream {
         organization: OrganizationId,
         deadline: Deadline,
     ) -> Result<Vec<Account>, Error> {
-        let (mut accounts, mut after) = (Vec::new(), String::new());
-        for _page in 0..MOST_PAGES {
-            let path = format!("accounts?external_user_id={organization}&limit={PAGE}{after}");
-            let call = Call { method: Method::GET, path, body: None };
-            let List { data, page_info } =
-                self.send::<List<Account>>(project, &call, Retry::Harmless, deadline).await?;
-            let is_full = data.len() >= PAGE;
-            accounts.extend(data);
-            match page_info.end_cursor.filter(|_| is_full) {
-                Some(cursor) => after = format!("&after={}", segment(&cursor)),
-                None => return Ok(accounts),
-            }
+        let path = format!("accounts?external_user_id={organization}");
+        let (accounts, is_complete) = self.list(project, &path, deadline).await?;
+        if is_complete {
+            return Ok(accounts);
         }
         let problem = format!("more than {} accounts are connected", PAGE * MOST_PAGES);
         Err(Error::new(UpstreamService::Pipedream, Failure::Undecodable(problem)))
+    }
+
+    /// The items of a list, and whether these are all: at most [`MOST_PAGES`] are read.
+    async fn list<T: DeserializeOwned>(
+        &self,
+        project: &Project,
+        path: &str,
+        deadline: Deadline,
+    ) -> Result<(Vec<T>, bool), Error> {
+        let (mut items, mut after) = (Vec::new(), String::new());
+        for _page in 0..MOST_PAGES {
+            let call = Call { method: Method::GET, path: format!("{path}&limit={PAGE}{after}"), body: None };
+            let Page { data, page_info } = self.send::<Page<T>>(project, &call, Retry::Harmless, deadline).await?;
+            let is_full = data.len() >= PAGE;
+            items.extend(data);
+            match page_info.end_cursor.filter(|_| is_full) {
+                Some(cursor) => after = format!("&after={}", segment(&cursor)),
+                None => return Ok((items, true)),
+            }
+        }
+        Ok((items, false))
     }
 
     /// `None`: the organization has no such account.
@@ -267,10 +269,7 @@ impl Pipedream {
     /// Deletes an account; a missing one is fine. The caller must check its owner.
     pub async fn delete_account(&self, project: &Project, account: &str, deadline: Deadline) -> Result<(), Error> {
         let call = Call { method: Method::DELETE, path: format!("accounts/{}", segment(account)), body: None };
-        match self.send_raw(project, &call, Retry::Harmless, deadline).await {
-            Err(error) if error.status() == Some(404) => Ok(()),
-            answer => answer.map(drop),
-        }
+        unless_404(self.send_raw(project, &call, Retry::Harmless, deadline).await).map(drop)
     }
 
     /// Runs an action with an account of the organization, which is the external user.

@@ -33,47 +33,17 @@ pub trait QueueMessage: Serialize {
     }
 }
 
-impl QueueMessage for QueuedRun {
-    fn group(&self) -> Option<OrganizationId> {
-        Some(self.organization_id)
-    }
+macro_rules! messages_of_organizations {
+    ($($message:ty),+) => {$(
+        impl QueueMessage for $message {
+            fn group(&self) -> Option<OrganizationId> {
+                Some(self.organization_id)
+            }
+        }
+    )+};
 }
 
-impl QueueMessage for Occurrence {
-    fn group(&self) -> Option<OrganizationId> {
-        Some(self.organization_id)
-    }
-}
-
-impl QueueMessage for WaitingEvent {
-    fn group(&self) -> Option<OrganizationId> {
-        Some(self.organization_id)
-    }
-}
-
-impl QueueMessage for QueuedReplay {
-    fn group(&self) -> Option<OrganizationId> {
-        Some(self.organization_id)
-    }
-}
-
-impl QueueMessage for EndedCall {
-    fn group(&self) -> Option<OrganizationId> {
-        Some(self.organization_id)
-    }
-}
-
-impl QueueMessage for AnsweredCall {
-    fn group(&self) -> Option<OrganizationId> {
-        Some(self.organization_id)
-    }
-}
-
-impl QueueMessage for FailedTool {
-    fn group(&self) -> Option<OrganizationId> {
-        Some(self.organization_id)
-    }
-}
+messages_of_organizations!(QueuedRun, Occurrence, WaitingEvent, QueuedReplay, EndedCall, AnsweredCall, FailedTool);
 
 impl QueueMessage for Queued {
     fn group(&self) -> Option<OrganizationId> {

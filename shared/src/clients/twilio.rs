@@ -33,9 +33,7 @@ pub struct Twilio {
 pub struct Account {
     account_sid: String,
     auth_token: SecretString,
-    #[serde(default)]
     api_key_sid: Option<String>,
-    #[serde(default)]
     api_key_secret: Option<SecretString>,
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{
     Error, Failure, UpstreamService,
-    http_client::{Retry, segment, send, send_json},
+    http_client::{Retry, segment, send, send_json, unless_404},
 };
 use crate::{
     Deadline,
@@ -31,7 +31,6 @@ use crate::{
 pub struct Account {
     api_key: SecretString,
     /// The bearer token of VAPI's custom credential, if configured.
-    #[serde(default)]
     pub webhook_bearer: Option<SecretString>,
 }
 
@@ -80,7 +79,6 @@ pub struct ExternalTool {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Assistant {
-    #[serde(default)]
     pub name: Option<String>,
     /// The owner's metadata: an object, if any.
     #[serde(default)]
@@ -91,7 +89,6 @@ pub struct Assistant {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ExternalNumber {
     /// E.164, if the number has one.
-    #[serde(default)]
     pub number: Option<String>,
 }
 
@@ -99,9 +96,7 @@ pub struct ExternalNumber {
 #[serde(rename_all = "camelCase")]
 pub struct ExternalCall {
     /// Absent in a call with a transient assistant or a squad.
-    #[serde(default)]
     pub assistant_id: Option<String>,
-    #[serde(default)]
     pub status: Option<CallStatus>,
     #[serde(default)]
     monitor: Monitor,
@@ -111,7 +106,6 @@ pub struct ExternalCall {
 #[serde(rename_all = "camelCase")]
 struct Monitor {
     /// Absent if the assistant's `monitorPlan` disables control.
-    #[serde(default)]
     control_url: Option<SecretString>,
 }
 
@@ -155,11 +149,8 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Option<ExternalTool>, Error> {
         let request = self.request(account, reqwest::Method::PATCH, &format!("/tool/{}", segment(id))).json(tool);
-        match send_json::<Value>(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(object) => Ok(Some(ExternalTool { id: text_at(&object, "id")?, object })),
-            Err(error) if error.status() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let changed = unless_404(send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await)?;
+        changed.map(|object| Ok(ExternalTool { id: text_at(&object, "id")?, object })).transpose()
     }
 
     /// The tools with the callback `url`, to find a tool left by a lost answer to [`Vapi::create_tool`].
@@ -188,11 +179,7 @@ impl Vapi {
     /// Deletes a tool; a missing one is fine.
     pub async fn delete_tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<(), Error> {
         let request = self.request(account, reqwest::Method::DELETE, &format!("/tool/{}", segment(id)));
-        match send(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.status() == Some(404) => Ok(()),
-            Err(error) => Err(error),
-        }
+        unless_404(send(UpstreamService::Vapi, request, Retry::Harmless, deadline).await).map(drop)
     }
 
     pub async fn accepts_credentials(&self, account: &Account, deadline: Deadline) -> Result<bool, Error> {
@@ -207,21 +194,13 @@ impl Vapi {
     /// The whole object of a tool. `None`: VAPI has no such tool.
     pub async fn tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Value>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/tool/{}", segment(id)));
-        match send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(tool) => Ok(Some(tool)),
-            Err(error) if error.status() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        unless_404(send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await)
     }
 
     /// `None`: VAPI has no such assistant.
     pub async fn assistant(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Assistant>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
-        match send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(assistant) => Ok(Some(assistant)),
-            Err(error) if error.status() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        unless_404(send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await)
     }
 
     /// `None`: VAPI has no such number.
@@ -232,11 +211,7 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Option<ExternalNumber>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/phone-number/{}", segment(id)));
-        match send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(number) => Ok(Some(number)),
-            Err(error) if error.status() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        unless_404(send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await)
     }
 
     /// `None`: VAPI has no such assistant.
@@ -247,11 +222,8 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Option<AssistantModel>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
-        match send_json::<Value>(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(assistant) => AssistantModel::of(assistant).map(Some),
-            Err(error) if error.status() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let assistant = unless_404(send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await)?;
+        assistant.map(AssistantModel::of).transpose()
     }
 
     /// Replaces an assistant's model, and verifies its tools in the answer.

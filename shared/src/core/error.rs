@@ -215,6 +215,15 @@ impl std::fmt::Display for Problems {
     }
 }
 
+/// Maps [`Error::NotFound`] to `None`.
+pub fn found<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,22 @@
 //! The domain's nouns, as types that can only be valid. They know nothing of HTTP, DynamoDB or vendors.
 
+/// `as_str` and `Display` of a type that holds text.
+macro_rules! shows_text {
+    ($name:ident) => {
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
 mod agent;
 mod allowed_hosts;
 mod approval;

@@ -13,27 +13,11 @@ use crate::{Deadline, Error, Result, error, invocation, models::Timestamp, telem
 /// Reserved for reporting.
 const RESERVE: Duration = Duration::from_secs(2);
 
-/// Runs `handle` for each event until Lambda ends the process. Its value is the invocation's result; the event's
-/// content is ignored.
+/// Runs `handle` for each event until Lambda ends the process. Its value is the invocation's result.
 ///
 /// # Errors
 /// When the runtime API is unreachable.
 pub async fn serve<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
-where
-    D: Sync + 'static,
-    F: Fn(&'static D, Deadline) -> Fut + Copy + Send + Sync + 'static,
-    Fut: Future<Output = Result<R>> + Send,
-    R: Serialize + Send,
-{
-    // On the heap: the nested futures reach the compiler's limits.
-    Box::pin(serve_event(function, deps, move |deps, _event, deadline| handle(deps, deadline))).await
-}
-
-/// As [`serve`], for functions that an operator invokes: `handle` gets the event.
-///
-/// # Errors
-/// When the runtime API is unreachable.
-pub async fn serve_event<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,
     F: Fn(&'static D, Value, Deadline) -> Fut + Copy + Send + Sync + 'static,
@@ -45,7 +29,8 @@ where
         let started = Instant::now();
         let left = event.context.deadline.saturating_sub(Timestamp::now().as_millis().unsigned_abs());
         let deadline = Deadline::after(Duration::from_millis(left)).reserving(RESERVE);
-        match invocation::run(handle(deps, event.payload, deadline)).await {
+        // On the heap: the nested futures reach the compiler's limits.
+        match Box::pin(invocation::run(handle(deps, event.payload, deadline))).await {
             Ok(result) => {
                 telemetry::request(function, "ok", started.elapsed());
                 serde_json::to_value(result).map_err(|error| diagnostic(&Error::internal(error)))

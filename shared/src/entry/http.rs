@@ -21,7 +21,7 @@ mod token;
 pub use accept::accepted_text;
 pub use access::{Access, Person};
 pub use bearer::bearer;
-pub use body::{body, id_body, json_body};
+pub use body::{body, json_body};
 pub use declare::operation;
 pub use events::{Frames, ServerSentEvents};
 pub use filters::{DryRun, History, Newest, Number, OfAllTools, YesNo};

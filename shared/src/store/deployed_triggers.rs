@@ -10,7 +10,8 @@ use super::{
     table::Table,
 };
 use crate::{
-    Deadline, Error, Result,
+    Deadline, Result,
+    error::found,
     models::{AutomationId, DeployedTrigger, OrganizationId},
 };
 
@@ -34,11 +35,7 @@ impl DeployedTriggers {
         organization: OrganizationId,
         automation: AutomationId,
     ) -> Result<Option<DeployedTrigger>> {
-        match self.table.owned(organization, id(automation), WHAT).await {
-            Ok(row) => Ok(Some(row)),
-            Err(Error::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        found(self.table.owned(organization, id(automation), WHAT).await)
     }
 
     /// Records a trigger about to be deployed, unless the automation has a record.
@@ -47,7 +44,8 @@ impl DeployedTriggers {
     }
 
     /// # Errors
-    /// [`Error::NotFound`] without a row, [`Error::Conflict`] if another holder keeps the lease until `deadline`.
+    /// [`NotFound`](crate::Error::NotFound) without a row, [`Conflict`](crate::Error::Conflict) if another holder keeps the
+    /// lease until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,

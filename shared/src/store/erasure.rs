@@ -21,6 +21,7 @@ use crate::{
     Deadline, Error, Result,
     declared::Given,
     described::Described,
+    error::found,
     fields::Fields,
     models::{Act, CallId, E164, EventId, Noun, OrganizationId, RunId, ThreadId, acting},
     redaction,
@@ -350,18 +351,13 @@ impl Erasure {
     /// [`Error::Conflict`] if another run has yet to take this run's result.
     async fn nobody_waits_for(&self, organization: OrganizationId, run: RunId) -> Result<()> {
         // A run marked for deletion is not found; its deletion continues.
-        let parent = match self.runs.get(organization, run).await {
-            Ok(run) => run.parent_run_id,
-            Err(Error::NotFound(_)) => None,
-            Err(error) => return Err(error),
-        };
-        let Some(parent) = parent else { return Ok(()) };
-        match self.runs.get(organization, parent).await {
-            Ok(run) if !run.status.is_over() => Err(Error::Conflict(format!(
+        let run = found(self.runs.get(organization, run).await)?;
+        let Some(parent) = run.and_then(|run| run.parent_run_id) else { return Ok(()) };
+        match found(self.runs.get(organization, parent).await)? {
+            Some(run) if !run.status.is_over() => Err(Error::Conflict(format!(
                 "the run works for the run {parent}, which is not over; delete it when that one has ended, or cancel that one"
             ))),
-            Ok(_) | Err(Error::NotFound(_)) => Ok(()),
-            Err(error) => Err(error),
+            _ => Ok(()),
         }
     }
 

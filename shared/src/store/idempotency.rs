@@ -167,7 +167,6 @@ struct Record {
     token: String,
     lease_until: i64,
     /// JSON text: DynamoDB's maps reject empty names, deep nesting and some numbers.
-    #[serde(default)]
     answer: Option<String>,
     #[serde(default)]
     done: Map<String, Value>,

@@ -10,7 +10,8 @@ use super::{
     write::set_all,
 };
 use crate::{
-    Error, Result,
+    Result,
+    error::found,
     models::{AutomationId, OrganizationId, Schedule, Timestamp},
 };
 
@@ -30,11 +31,7 @@ impl Schedules {
 
     pub async fn get(&self, organization: OrganizationId, automation: AutomationId) -> Result<Option<Schedule>> {
         let item = self.table.item(id(automation), true).await?;
-        match owned(organization, item, WHAT) {
-            Ok(schedule) => Ok(Some(schedule)),
-            Err(Error::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        found(owned(organization, item, WHAT))
     }
 
     /// Writes a new schedule, or an existing one at the revision that was read; returns the new row, `None` if it has changed

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     Deadline, Error, Result,
     clients::{self, Failure, Llm, Secrets, UpstreamService, llm, vapi},
+    error::found,
     models::{KeyService, OrganizationId, OwnKeys, SecretId, ServiceId, ToolId},
     store::Organizations,
 };
@@ -115,11 +116,8 @@ impl Accounts {
         organization: OrganizationId,
         fits: impl Fn(&vapi::Account) -> bool + Send,
     ) -> Result<vapi::Account> {
-        let keys = match self.organizations.get_consistent(organization).await {
-            Ok(organization) => organization.own_keys,
-            Err(Error::NotFound(_)) => OwnKeys::default(),
-            Err(error) => return Err(error),
-        };
+        let owner = found(self.organizations.get_consistent(organization).await)?;
+        let keys = owner.map(|organization| organization.own_keys).unwrap_or_default();
         let account = self.vapi_of(organization, &keys).await?;
         if fits(&account) {
             return Ok(account);

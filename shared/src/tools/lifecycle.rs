@@ -55,15 +55,6 @@ pub(crate) fn ownership(deadline: Deadline) -> Duration {
     deadline.remaining() + GRACE
 }
 
-/// Maps [`Error::NotFound`] to `None`.
-pub(crate) fn found<T>(read: Result<T>) -> Result<Option<T>> {
-    match read {
-        Ok(found) => Ok(Some(found)),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Logs a failed repair, which `settle` will retry.
 fn left_open(what: &str, error: &Error) {
     tracing::error!("{what} could not be repaired and is left to settle: {}", error::chain(error));

@@ -79,10 +79,8 @@ pub struct Spoken<'a> {
 pub struct SpokenClaim {
     /// The number of the sentence; the first is 1.
     pub sentence: usize,
-    #[serde(default)]
     pub tool: Option<String>,
     /// The number of the line that proves it; the first is 1.
-    #[serde(default)]
     pub line: Option<usize>,
 }
 

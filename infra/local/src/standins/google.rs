@@ -48,10 +48,8 @@ pub struct Push {
     pub email_address: String,
     pub history_id: u64,
     /// The token's audience; `url` if absent.
-    #[serde(default)]
     pub audience: Option<String>,
     /// Pub/Sub's message id, which a redelivery repeats; a new one if absent.
-    #[serde(default)]
     pub message_id: Option<String>,
 }
 

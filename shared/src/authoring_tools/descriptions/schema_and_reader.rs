@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::definition_schema::definition_schema;
 use crate::{
     automation::{Definition, Diagnostics, Severity},
-    json_schema::JsonSchema,
+    json_schema::{JsonSchema, properties},
 };
 
 /// Parts that the request of a run checks.
@@ -143,7 +143,7 @@ fn covered(schema: &Value, value: &Value, place: &str, found: &mut BTreeSet<Stri
     }
     match value {
         Value::Object(members) => {
-            for (name, part) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            for (name, part) in properties(schema) {
                 if let Some(member) = members.get(name) {
                     let place = format!("{place}/{name}");
                     covered(part, member, &place, found);
@@ -163,7 +163,7 @@ fn covered(schema: &Value, value: &Value, place: &str, found: &mut BTreeSet<Stri
 fn all_properties(schema: &Value, place: &str, all: &mut BTreeSet<String>) {
     let forms = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
     forms.chain(schema.get("items")).for_each(|part| all_properties(part, place, all));
-    for (name, part) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, part) in properties(schema) {
         let place = format!("{place}/{name}");
         all_properties(part, &place, all);
         all.insert(place);

@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::{
-    Error, Result,
+    Result,
     automation::{DEEPEST_CALLS, Deployment, definition::Definition, validation::known::CalledAutomation},
+    error::found,
     models::{Automation, AutomationId, AutomationStatus, OrganizationId},
 };
 
@@ -74,20 +75,16 @@ impl Look<'_> {
             return Ok(read.clone());
         }
         let automations = &self.deployment.automations;
-        let read = match automations.get(self.organization, id).await {
-            Ok(automation) => {
+        let read = match found(automations.get(self.organization, id).await)? {
+            Some(automation) => {
                 // Without an active version the newest one shows a circle early.
                 let number = automation.active_version.unwrap_or(automation.version);
-                let inner = match automations.version(self.organization, id, number).await {
-                    // A version of a newer program is refused when it runs.
-                    Ok(version) => Definition::stored(&version).ok().as_ref().map(called_ids).unwrap_or_default(),
-                    Err(Error::NotFound(_)) => BTreeSet::new(),
-                    Err(error) => return Err(error),
-                };
-                Some((automation, inner))
+                let version = found(automations.version(self.organization, id, number).await)?;
+                // A version of a newer program is refused when it runs.
+                let definition = version.and_then(|version| Definition::stored(&version).ok());
+                Some((automation, definition.as_ref().map(called_ids).unwrap_or_default()))
             }
-            Err(Error::NotFound(_)) => None,
-            Err(error) => return Err(error),
+            None => None,
         };
         self.read.insert(id, read.clone());
         Ok(read)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::{
     Error, Result,
     automation::Alerts,
-    error,
+    error::{self, found},
     lifecycle::{SettleWaker, open},
     models::{
         Automation, AutomationId, AutomationRun, AutomationStatus, Change, Intent, OrganizationId, RunId, RunStatus,
@@ -77,11 +77,9 @@ impl FailurePause {
         reason: &str,
         run: RunId,
     ) -> Result<()> {
-        match self.automations.get(organization, automation).await {
-            Ok(automation) if automation.active_version != version => Ok(()),
-            Ok(automation) => self.pause(automation, reason, run).await,
-            Err(Error::NotFound(_)) => Ok(()),
-            Err(error) => Err(error),
+        match found(self.automations.get(organization, automation).await)? {
+            Some(automation) if automation.active_version == version => self.pause(automation, reason, run).await,
+            _ => Ok(()),
         }
     }
 

@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 
 use super::run_data::RunData;
 use crate::{
-    Error, Result,
+    Result,
     automation::{ActionRun, AutomationBody, Definition},
+    error::found,
     models::{AutomationRun, AutomationVersion, RunId, WholeRun},
     store::AutomationRuns,
 };
@@ -44,16 +45,14 @@ pub fn outputs_of_run(whole: &WholeRun, version: &AutomationVersion) -> Result<C
 /// # Errors
 /// If a row cannot be read.
 pub async fn ancestors(runs: &AutomationRuns, run: &AutomationRun) -> Result<Vec<AutomationRun>> {
-    let mut found: Vec<AutomationRun> = Vec::new();
+    let mut ancestors: Vec<AutomationRun> = Vec::new();
     let mut next: Option<RunId> = run.parent_run_id;
-    while let Some(id) = next.filter(|_| found.len() < DEEPEST_CALLS) {
-        let ancestor = match runs.get(run.organization_id, id).await {
-            Ok(ancestor) => ancestor,
-            Err(Error::NotFound(_)) => break,
-            Err(error) => return Err(error),
+    while let Some(id) = next.filter(|_| ancestors.len() < DEEPEST_CALLS) {
+        let Some(ancestor) = found(runs.get(run.organization_id, id).await)? else {
+            break;
         };
         next = ancestor.parent_run_id;
-        found.push(ancestor);
+        ancestors.push(ancestor);
     }
-    Ok(found)
+    Ok(ancestors)
 }

@@ -23,7 +23,7 @@ use crate::{
     Error, Result,
     automation::{AutomationBody, Definition, Step as DefinedStep},
     described::Described,
-    error::Problems,
+    error::{Problems, found},
     injection::LLM_AGENT,
     models::{
         ActionResult, ActionStatus, AutomationRun, KeptAction, Member, RunId, RunPlan, RunStatus, Timestamp, WholeRun,
@@ -179,18 +179,17 @@ impl RunStarter {
 /// [`Error::Conflict`] if the run that has them was deleted.
 pub async fn kept_results(runs: &AutomationRuns, run: &AutomationRun, plan: &RunPlan) -> Result<Vec<ActionResult>> {
     let mut wanted = plan.kept.clone();
-    let (mut found, mut source) = (Vec::new(), run.retry_of);
+    let (mut kept_results, mut source) = (Vec::new(), run.retry_of);
     for _ in 0..MOST_RETRIES {
         let Some(of) = source.filter(|_| !wanted.is_empty()) else { break };
-        let whole = match runs.whole(run.organization_id, of).await {
-            Err(Error::NotFound(_)) => break,
-            whole => whole?,
+        let Some(whole) = found(runs.whole(run.organization_id, of).await)? else {
+            break;
         };
         let mut left = Vec::new();
         for KeptAction { index, from } in wanted {
             if let Some(result) = whole.actions.iter().find(|result| result.index == from) {
                 let kept_from = Some(result.kept_from.unwrap_or(of));
-                found.push(ActionResult { index, kept_from, ..result.clone() });
+                kept_results.push(ActionResult { index, kept_from, ..result.clone() });
             } else {
                 // That run was to keep it, and did not come so far.
                 let kept = whole.plan.iter().flat_map(|plan| &plan.kept).find(|kept| kept.index == from);
@@ -200,7 +199,7 @@ pub async fn kept_results(runs: &AutomationRuns, run: &AutomationRun, plan: &Run
         (wanted, source) = (left, whole.run.retry_of);
     }
     if wanted.is_empty() {
-        return Ok(found);
+        return Ok(kept_results);
     }
     Err(Error::Conflict("The run was not carried out: the run before it, whose results it keeps, was deleted.".into()))
 }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::run_queue::RunQueue;
 use crate::{
-    Deadline, Error, Result, error,
+    Deadline, Error, Result,
+    error::{self, found},
     models::{Automation, AutomationRun, EventId, RunId, RunLimits, RunPlan, RunStatus, RunTrigger, Timestamp, UserId},
     store::{Counted, OrganizationMembers, Quotas, Room, Window},
 };
@@ -104,10 +105,8 @@ impl RunStarter {
     ) -> Result<Option<AutomationRun>> {
         let (run, plan) = self.new_run(automation, cause, &Requested::default()).await?;
         let (organization, runs) = (run.organization_id, &self.queue.runs);
-        match runs.get(organization, run.id).await {
-            Ok(earlier) => return self.queue.put_again(earlier).await.map(Some),
-            Err(Error::NotFound(_)) => {}
-            Err(error) => return Err(error),
+        if let Some(earlier) = found(runs.get(organization, run.id).await)? {
+            return self.queue.put_again(earlier).await.map(Some);
         }
         let Room::Taken(_) = self.counted(&run, most).await? else { return Ok(None) };
         if !runs.create_planned(&run, &plan).await? {

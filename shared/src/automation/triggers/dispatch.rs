@@ -28,6 +28,7 @@ use crate::{
     },
     clients::Queue,
     cut,
+    error::found,
     models::{
         Automation, AutomationId, AutomationStatus, Event, EventStatus, MatchedRun, OrganizationId, RunTrigger,
         Timestamp, Unmatched, WaitingEvent,
@@ -175,11 +176,8 @@ impl Dispatch {
     /// If a look-up or a start failed; the message must be delivered again.
     pub async fn go_on(&self, message: &WaitingEvent, deadline: Deadline) -> Result<()> {
         let WaitingEvent { organization_id, event_id } = *message;
-        let event = match self.events.get(organization_id, event_id).await {
-            Ok(event) if event.status == EventStatus::Received => event,
-            Ok(_) | Err(Error::NotFound(_)) => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        let event = found(self.events.get(organization_id, event_id).await)?;
+        let Some(event) = event.filter(|event| event.status == EventStatus::Received) else { return Ok(()) };
         let content: Value = serde_json::from_str(&event.data).map_err(Error::internal)?;
         if event.waiting.is_empty() && !event.has_waits {
             // The process that received it died.
@@ -239,10 +237,8 @@ impl Dispatch {
     /// Starts the run of a waiting automation. The first one of a message may use all of [`MOST_OF_ONE`].
     async fn start_waiting(&self, held: &Held<'_>, id: AutomationId, first: bool) -> Result<Became> {
         let nothing = |why: &str| Ok(Became::Nothing(Unmatched { automation_id: id, why: why.to_owned() }));
-        let automation = match self.filters.automations.get(held.event.organization_id, id).await {
-            Ok(automation) => automation,
-            Err(Error::NotFound(_)) => return nothing("It was deleted before its turn."),
-            Err(error) => return Err(error),
+        let Some(automation) = found(self.filters.automations.get(held.event.organization_id, id).await)? else {
+            return nothing("It was deleted before its turn.");
         };
         let keys = held.event.trigger_keys();
         if !automation.trigger_key.as_ref().is_some_and(|key| keys.contains(key)) {

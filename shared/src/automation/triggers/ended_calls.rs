@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::dispatch::{Dispatch, LARGEST_DATA};
 use crate::{
-    Deadline, Error, Result,
+    Deadline, Result,
     clients::Queue,
     cut,
+    error::found,
     models::{Call, ClaimCheck, ClaimCheckStatus, E164, EndedCall, Event, EventId},
     receipts::{CallReceipt, Receipts},
 };
@@ -61,11 +62,9 @@ impl EndedCalls {
         if !self.dispatch.has_listeners(&event).await? {
             return Ok(());
         }
-        let record = match self.receipts.record(*organization_id, call_id).await {
-            Ok(record) => record,
+        let Some(record) = found(self.receipts.record(*organization_id, call_id).await)? else {
             // It was deleted.
-            Err(Error::NotFound(_)) => return Ok(()),
-            Err(error) => return Err(error),
+            return Ok(());
         };
         // VAPI reports an end that could not be saved again, and it is announced again.
         let Some(call) = record.call.as_ref().filter(|call| call.ended_at.is_some()) else { return Ok(()) };

@@ -19,6 +19,7 @@ use crate::{
         expressions::{conditions::Work, data::Lowered},
     },
     clients::Queue,
+    error::found,
     models::{
         Automation, AutomationId, AutomationStatus, Event, EventStatus, HookId, Member, QueuedReplay, Replay,
         ReplayFailure, ReplayFilter, ReplayId, ReplayPosition, ReplayProgress, ReplayStatus, ReplayWait,
@@ -283,10 +284,8 @@ impl EventReplays {
     /// # Errors
     /// The message must be delivered again.
     pub async fn go_on(&self, message: &QueuedReplay, deadline: Deadline) -> Result<()> {
-        let replay = match self.replays.get(message.organization_id, message.replay_id).await {
-            Ok(replay) => replay,
-            Err(Error::NotFound(_)) => return Ok(()),
-            Err(error) => return Err(error),
+        let Some(replay) = found(self.replays.get(message.organization_id, message.replay_id).await)? else {
+            return Ok(());
         };
         let now = Timestamp::now();
         if replay.status(now) != ReplayStatus::Running {
@@ -307,12 +306,11 @@ impl EventReplays {
         if !self.replays.save(&replay, seen).await? {
             // Another delivery saved the batch, or this one did and the SDK repeated the update after a lost answer. A second message
             // of the next batch is harmless, and none would leave the replay as it is.
-            return match self.replays.get(message.organization_id, message.replay_id).await {
-                Ok(saved) if saved.batch == seen + 1 && saved.status(Timestamp::now()) == ReplayStatus::Running => {
-                    self.send(&saved).await
-                }
-                Ok(_) | Err(Error::NotFound(_)) => Ok(()),
-                Err(error) => Err(error),
+            let saved = found(self.replays.get(message.organization_id, message.replay_id).await)?;
+            let next = saved.filter(|saved| saved.batch == seen + 1 && saved.status(now) == ReplayStatus::Running);
+            return match next {
+                Some(saved) => self.send(&saved).await,
+                None => Ok(()),
             };
         }
         if replay.finished_at.is_some() {
@@ -480,10 +478,9 @@ impl EventReplays {
         let Some(hook) = event.hook_id else { return Ok(true) };
         let audience = match known.hooks.get(&hook) {
             Some(audience) => *audience,
-            None => match self.hooks.get(replay.organization_id, hook).await {
-                Ok(hook) => hook.automation_id.map_or(Audience::All, Audience::One),
-                Err(Error::NotFound(_)) => Audience::Unknown,
-                Err(error) => return Err(error),
+            None => match found(self.hooks.get(replay.organization_id, hook).await)? {
+                Some(hook) => hook.automation_id.map_or(Audience::All, Audience::One),
+                None => Audience::Unknown,
             },
         };
         known.hooks.insert(hook, audience);
@@ -505,12 +502,7 @@ impl EventReplays {
         work: &Work,
     ) -> Result<Verdict> {
         if let Entry::Vacant(unknown) = known.automations.entry(id) {
-            let found = match self.filters.automations.get(replay.organization_id, id).await {
-                Ok(automation) => Some(automation),
-                Err(Error::NotFound(_)) => None,
-                Err(error) => return Err(error),
-            };
-            unknown.insert(found);
+            unknown.insert(found(self.filters.automations.get(replay.organization_id, id).await)?);
         }
         let Some(automation) = known.automations.get(&id).and_then(Option::as_ref) else {
             return Ok(Verdict::Skip(SkipReason::AutomationDeleted, None));

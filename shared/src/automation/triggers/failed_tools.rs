@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{dispatch::Dispatch, ended_calls::CALLS};
 use crate::{
-    Deadline, Error, Result,
+    Deadline, Result,
+    error::found,
     models::{Event, EventId, Execution, FailedTool, Fault, Tool},
     store::{Counted, Executions, Quotas, Room, Tools, Window},
 };
@@ -52,14 +53,6 @@ impl FailedTools {
         let data = content(&execution, tool.as_ref());
         event.data = data.to_string();
         Box::pin(dispatch.begin(&event, &data, None, &Dispatch::work())).await
-    }
-}
-
-fn found<T>(read: Result<T>) -> Result<Option<T>> {
-    match read {
-        Ok(found) => Ok(Some(found)),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use crate::{
-    Error, Result,
+    Result,
     automation::{
         definition::{diagnostics::Diagnostics, steps::FILLED},
         expressions::{
@@ -17,6 +17,7 @@ use crate::{
             data::{Data, Lowered, Outputs},
         },
     },
+    error::found,
     models::{Automation, AutomationId, EventWait, Timestamp},
     store::{Automations, OrganizationMembers},
 };
@@ -91,11 +92,7 @@ impl EventFilters {
             zone,
             item: None,
         };
-        Ok(match condition.explained(&data, work) {
-            Ok(explained) if explained.holds => Matched::Yes,
-            Ok(explained) => Matched::No(format!("Its filter did not match: {}.", explained.reason())),
-            Err(OverBound) => Matched::NotYet,
-        })
+        Ok(matched(&condition, &data, work))
     }
 
     async fn variables(&self, automation: &Automation) -> Result<Result<Arc<Map<String, Value>>, &'static str>> {
@@ -105,10 +102,9 @@ impl EventFilters {
         if let Some(known) = self.remembered().variables.get(&key) {
             return Ok(Ok(known.clone()));
         }
-        let stored = match self.automations.version(automation.organization_id, automation.id, version).await {
-            Ok(stored) => stored,
-            Err(Error::NotFound(_)) => return gone("Its active version was deleted."),
-            Err(error) => return Err(error),
+        let Some(stored) = found(self.automations.version(automation.organization_id, automation.id, version).await)?
+        else {
+            return gone("Its active version was deleted.");
         };
         let Ok(definition) = serde_json::from_str::<Value>(&stored.definition) else {
             return gone("Its definition cannot be read, so nothing was run. Save the automation again.");
@@ -150,7 +146,11 @@ pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) 
         zone: TimeZone::UTC,
         item: None,
     };
-    match condition.explained(&data, work) {
+    matched(&condition, &data, work)
+}
+
+fn matched(condition: &Condition, data: &Data<'_>, work: &Work) -> Matched {
+    match condition.explained(data, work) {
         Ok(explained) if explained.holds => Matched::Yes,
         Ok(explained) => Matched::No(format!("Its filter did not match: {}.", explained.reason())),
         Err(OverBound) => Matched::NotYet,

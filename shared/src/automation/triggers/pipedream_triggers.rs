@@ -16,6 +16,7 @@ use crate::{
         pipedream::{NewTrigger, Project, TriggerWebhook},
     },
     connections::{Connection, Connections},
+    error::found,
     lifecycle::{HookRegistry, MOST_SECRETS, NewHook},
     models::{
         Automation, AutomationId, AutomationStatus, ConnectionKind, DeployedTrigger, HookId, OrganizationId, Timestamp,
@@ -86,8 +87,8 @@ impl PipedreamTriggers {
                 && (row.deployed_for.is_none() || row.deployed_for == deployed_for)
         };
         for _ in 0..TRIES {
-            let found = self.rows.find(organization, id).await?;
-            match (&found, &wanted) {
+            let recorded = self.rows.find(organization, id).await?;
+            match (&recorded, &wanted) {
                 (None, None) => return Ok(refused),
                 (Some(row), _) if is_wanted(row) && row.trigger_id.is_some() => return Ok(None),
                 (None, Some(wanted)) => {
@@ -95,11 +96,8 @@ impl PipedreamTriggers {
                 }
                 (Some(_), _) => {}
             }
-            let (row, lease) = match self.rows.acquire(organization, id, deadline).await {
-                // Another process deleted the row.
-                Err(Error::NotFound(_)) => continue,
-                acquired => acquired?,
-            };
+            // Unless another process deleted the row.
+            let Some((row, lease)) = found(self.rows.acquire(organization, id, deadline).await)? else { continue };
             match Box::pin(self.under_lease(&row, &lease, is_wanted(&row), deadline)).await {
                 Ok(Done::Kept) => return lease.release().await.map(|()| None),
                 // The old trigger is deleted; the next iteration deploys the new one.
@@ -212,10 +210,9 @@ impl PipedreamTriggers {
             self.pipedream.delete_trigger(&project, organization, &trigger, deadline).await?;
             tracing::info!(automation.id = %row.id, "a trigger was deleted");
         }
-        match self.hooks.hooks.get(organization, row.hook_id).await {
-            Ok(hook) => self.hooks.delete(&hook, deadline).await,
-            Err(Error::NotFound(_)) => Ok(()),
-            Err(error) => Err(error),
+        match found(self.hooks.hooks.get(organization, row.hook_id).await)? {
+            Some(hook) => self.hooks.delete(&hook, deadline).await,
+            None => Ok(()),
         }
     }
 

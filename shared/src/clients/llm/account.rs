@@ -15,9 +15,7 @@ pub const OPENROUTER: &str = "https://openrouter.ai/api/v1";
 pub struct Credentials {
     #[serde(flatten)]
     key: Key,
-    #[serde(default)]
     base_url: Option<String>,
-    #[serde(default)]
     model: Option<String>,
 }
 
@@ -34,9 +32,7 @@ pub(super) struct Client {
     pub(super) client_id: String,
     pub(super) client_secret: SecretString,
     pub(super) token_url: String,
-    #[serde(default)]
     pub(super) scope: Option<String>,
-    #[serde(default)]
     pub(super) audience: Option<String>,
 }
 

@@ -29,7 +29,6 @@ const LARGEST_GRANT: usize = 64 * 1024;
 struct Answer {
     #[serde(flatten)]
     granted: TokenResponse,
-    #[serde(default)]
     token_type: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Call, List, MOST_PAGES, PAGE, Pipedream, Project, Retry, UpstreamService, segment};
+use super::{Call, MOST_PAGES, PAGE, Pipedream, Project, Retry, UpstreamService, segment, unless_404};
 use crate::{
     Deadline,
     clients::{Error, Failure},
@@ -31,16 +31,9 @@ pub struct PipedreamTrigger {
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct TriggerWebhook {
-    #[serde(default)]
     pub id: Option<String>,
     pub url: String,
-    #[serde(default)]
     pub signing_key: Option<SecretString>,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    id: String,
 }
 
 impl Pipedream {
@@ -58,13 +51,11 @@ impl Pipedream {
         #[derive(Deserialize)]
         struct Answer {
             data: Deployed,
-            #[serde(default)]
             webhook_signing_key: Option<SecretString>,
         }
         #[derive(Deserialize)]
         struct Deployed {
             id: String,
-            #[serde(default)]
             webhook_signing_key: Option<SecretString>,
         }
         let body = json!({
@@ -87,17 +78,14 @@ impl Pipedream {
         organization: OrganizationId,
         deadline: Deadline,
     ) -> Result<Vec<String>, Error> {
-        let (mut ids, mut after) = (Vec::new(), String::new());
-        for _page in 0..MOST_PAGES {
-            let path = format!("deployed-triggers?external_user_id={organization}&limit={PAGE}{after}");
-            let call = Call { method: Method::GET, path, body: None };
-            let List { data, page_info } = self.send::<List<Listed>>(project, &call, Retry::Harmless, deadline).await?;
-            let is_full = data.len() >= PAGE;
-            ids.extend(data.into_iter().map(|listed| listed.id));
-            match page_info.end_cursor.filter(|_| is_full) {
-                Some(cursor) => after = format!("&after={}", segment(&cursor)),
-                None => return Ok(ids),
-            }
+        #[derive(Deserialize)]
+        struct DeployedTrigger {
+            id: String,
+        }
+        let path = format!("deployed-triggers?external_user_id={organization}");
+        let (triggers, is_complete) = self.list::<DeployedTrigger>(project, &path, deadline).await?;
+        if is_complete {
+            return Ok(triggers.into_iter().map(|trigger| trigger.id).collect());
         }
         let problem = format!("more than {} triggers are deployed", PAGE * MOST_PAGES);
         Err(Error::new(UpstreamService::Pipedream, Failure::Undecodable(problem)))
@@ -120,10 +108,8 @@ impl Pipedream {
         }
         let path = format!("deployed-triggers/{}/webhooks?external_user_id={organization}", segment(trigger));
         let call = Call { method: Method::GET, path, body: None };
-        let mut answer = match self.send::<Answer>(project, &call, Retry::Harmless, deadline).await {
-            Err(error) if error.status() == Some(404) => return Ok(Vec::new()),
-            answer => answer?,
-        };
+        let answer = unless_404(self.send::<Answer>(project, &call, Retry::Harmless, deadline).await)?;
+        let Some(mut answer) = answer else { return Ok(Vec::new()) };
         // Pipedream lists only the addresses unless an OAuth client of our own is used.
         answer.webhook_urls.retain(|url| answer.webhooks.iter().all(|webhook| webhook.url != *url));
         let unsigned = answer.webhook_urls.into_iter().map(|url| TriggerWebhook { id: None, url, signing_key: None });
@@ -168,9 +154,6 @@ impl Pipedream {
         let path =
             format!("deployed-triggers/{}?external_user_id={organization}&ignore_hook_errors=true", segment(trigger));
         let call = Call { method: Method::DELETE, path, body: None };
-        match self.send_raw(project, &call, Retry::Harmless, deadline).await {
-            Err(error) if error.status() == Some(404) => Ok(()),
-            answer => answer.map(drop),
-        }
+        unless_404(self.send_raw(project, &call, Retry::Harmless, deadline).await).map(drop)
     }
 }

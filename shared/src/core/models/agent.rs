@@ -14,7 +14,6 @@ pub struct Agent {
     /// VAPI's id of the assistant.
     pub external_assistant_id: String,
     /// When the agent's voice token was issued; null without one.
-    #[serde(default)]
     pub voice_token_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -144,14 +144,11 @@ pub struct AuditEntry {
     pub entry_id: AuditEntryId,
     pub at: Timestamp,
     pub actor: UserId,
-    #[serde(default)]
     pub via: Option<Via>,
     pub role: Role,
     pub action: Act,
     pub noun: Noun,
-    #[serde(default)]
     pub id: Option<String>,
-    #[serde(default)]
     pub name: Option<String>,
     #[serde(default)]
     pub details: AuditDetails,

@@ -26,15 +26,11 @@ pub struct Automation {
     #[schema(minimum = 1)]
     pub version: u64,
     /// The version that runs; null until one was activated.
-    #[serde(default)]
     #[schema(minimum = 1)]
     pub active_version: Option<u64>,
-    #[serde(default)]
     pub activated_by: Option<UserId>,
-    #[serde(default)]
     pub activated_at: Option<Timestamp>,
     /// Why it was paused, if nobody did it by hand.
-    #[serde(default)]
     pub pause_reason: Option<String>,
     /// [`Automation::trigger_key_of`] the active version's trigger, also while paused.
     #[serde(default, skip_serializing)]
@@ -49,7 +45,6 @@ pub struct Automation {
     #[serde(default, skip_serializing)]
     pub paused_at: Option<Timestamp>,
     /// The run whose end paused it, if one did.
-    #[serde(default)]
     pub paused_by_run: Option<RunId>,
     #[serde(default)]
     pub quotas: AutomationQuotas,

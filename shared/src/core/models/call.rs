@@ -15,6 +15,8 @@ use crate::described::Described;
 #[serde(transparent)]
 pub struct CallId(String);
 
+shows_text!(CallId);
+
 crate::described!(CallId => {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"});
 
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +27,6 @@ impl CallId {
     /// For a call that VAPI has not created yet.
     pub fn provisional() -> Self {
         Self(format!("starting-{}", ExecutionId::generate()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -42,12 +40,6 @@ impl FromStr for CallId {
         } else {
             Err(NotACallId)
         }
-    }
-}
-
-impl fmt::Display for CallId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -227,7 +219,6 @@ pub struct AnsweredCall {
 pub struct Transfer {
     pub at: Timestamp,
     /// `number`, `sip`, `assistant`, …; null if VAPI did not say.
-    #[serde(default)]
     pub to: Option<String>,
 }
 

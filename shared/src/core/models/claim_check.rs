@@ -17,7 +17,6 @@ pub struct ClaimCheck {
     #[serde(default)]
     pub unproven: Vec<UnprovenClaim>,
     /// Of the organization's own LLM account, in US dollars; null if its gateway reports none.
-    #[serde(default)]
     #[schema(minimum = 0)]
     pub cost: Option<f64>,
 }

@@ -15,8 +15,8 @@ pub struct NotAUuid(#[source] uuid::Error);
 /// The bits of a version 7 UUID below its time in milliseconds (RFC 9562).
 const BELOW_TIME: u32 = 80;
 
-macro_rules! uuid_id {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! uuid_ids {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -44,33 +44,43 @@ macro_rules! uuid_id {
                 Uuid::parse_str(text).map(Self).map_err(NotAUuid)
             }
         }
-    };
+    )+};
 }
 
-uuid_id!(
+uuid_ids! {
     /// `agents.id`
-    AgentId
-);
-uuid_id!(
+    AgentId;
     /// `approvals.id`
-    ApprovalId
-);
-uuid_id!(
+    ApprovalId;
     /// `automations.id`
-    AutomationId
-);
-uuid_id!(
+    AutomationId;
     /// `do_not_call.id`
-    DoNotCallId
-);
-uuid_id!(
+    DoNotCallId;
     /// `events.id`
-    EventId
-);
-uuid_id!(
+    EventId;
     /// `executions.id`
-    ExecutionId
-);
+    ExecutionId;
+    /// `hooks.id`
+    HookId;
+    /// `intents.id`
+    IntentId;
+    /// `knowledge_bases.id`
+    KnowledgeBaseId;
+    /// `organizations.id`
+    OrganizationId;
+    /// `phone_numbers.id`
+    PhoneNumberId;
+    /// `replays.id`
+    ReplayId;
+    /// `automation_runs.id`
+    RunId;
+    /// The end of a replaceable secret's name; each replacement has a new one
+    SecretId;
+    /// `threads.id`
+    ThreadId;
+    /// `tools.id`
+    ToolId;
+}
 
 impl ExecutionId {
     /// The execution that sends the result of this one, after the call.
@@ -93,46 +103,6 @@ impl ExecutionId {
 fn milliseconds(at: Timestamp) -> u128 {
     u128::try_from(at.as_millis()).unwrap_or_default()
 }
-uuid_id!(
-    /// `hooks.id`
-    HookId
-);
-uuid_id!(
-    /// `intents.id`
-    IntentId
-);
-uuid_id!(
-    /// `knowledge_bases.id`
-    KnowledgeBaseId
-);
-uuid_id!(
-    /// `organizations.id`
-    OrganizationId
-);
-uuid_id!(
-    /// `phone_numbers.id`
-    PhoneNumberId
-);
-uuid_id!(
-    /// `replays.id`
-    ReplayId
-);
-uuid_id!(
-    /// `automation_runs.id`
-    RunId
-);
-uuid_id!(
-    /// The end of a replaceable secret's name; each replacement has a new one
-    SecretId
-);
-uuid_id!(
-    /// `threads.id`
-    ThreadId
-);
-uuid_id!(
-    /// `tools.id`
-    ToolId
-);
 
 impl ToolId {
     /// The id of a tool without a row, derived from its content.
@@ -219,13 +189,11 @@ impl ApprovalId {
 #[serde(transparent)]
 pub struct UserId(String);
 
+shows_text!(UserId);
+
 impl UserId {
     pub fn new(subject: impl Into<String>) -> Self {
         Self(subject.into())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -246,11 +214,5 @@ impl FromStr for UserId {
         let fits = (1..=255).contains(&text.chars().count());
         let valid = fits && text.trim() == text && !text.chars().any(char::is_control);
         if valid { Ok(Self::new(text)) } else { Err(NotAUserId) }
-    }
-}
-
-impl fmt::Display for UserId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }

@@ -19,7 +19,6 @@ pub struct KnowledgeBase {
     pub id: KnowledgeBaseId,
     pub organization_id: OrganizationId,
     pub name: String,
-    #[serde(default)]
     pub description: Option<String>,
     pub fields: Vec<Field>,
     /// Rises with every change of the entries.
@@ -114,18 +113,14 @@ impl FromStr for FieldType {
 #[serde(transparent)]
 pub struct FieldName(String);
 
+shows_text!(FieldName);
+
 #[derive(Debug, thiserror::Error)]
 pub enum NotAFieldName {
     #[error("must be 1 to 40 of a-z, 0-9 and _, beginning with a letter")]
     Spelling,
     #[error("is taken: every entry has an id and a text")]
     Taken,
-}
-
-impl FieldName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for FieldName {
@@ -144,12 +139,6 @@ impl FromStr for FieldName {
     }
 }
 
-impl fmt::Display for FieldName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// A row of `knowledge_entries`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct KnowledgeEntry {
@@ -159,7 +148,6 @@ pub struct KnowledgeEntry {
     /// By field; a field without a value is omitted.
     #[serde(default)]
     pub values: BTreeMap<String, FieldValue>,
-    #[serde(default)]
     pub text: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -190,6 +178,8 @@ impl fmt::Display for FieldValue {
 #[serde(transparent)]
 pub struct EntryId(String);
 
+shows_text!(EntryId);
+
 crate::described! {
     EntryId => {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$"},
     FieldName => {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$", "not": {"enum": ["id", "text"]}},
@@ -200,12 +190,6 @@ crate::described! {
 #[error("must be 1 to 100 letters (a-z), digits, or - _ . :, beginning with a letter or digit")]
 pub struct NotAnEntryId;
 
-impl EntryId {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl FromStr for EntryId {
     type Err = NotAnEntryId;
 
@@ -215,12 +199,6 @@ impl FromStr for EntryId {
             && text.bytes().all(allowed)
             && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
         if valid { Ok(Self(text.to_owned())) } else { Err(NotAnEntryId) }
-    }
-}
-
-impl fmt::Display for EntryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -11,6 +11,8 @@ use super::{AgentId, OrganizationId, Owned, PhoneNumberId, Timestamp};
 #[serde(transparent)]
 pub struct E164(String);
 
+shows_text!(E164);
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be a phone number in E.164 form, such as +15550100001")]
 pub struct NotE164;
@@ -18,10 +20,6 @@ pub struct NotE164;
 crate::described!(E164 => {"type": "string", "description": "E.164."});
 
 impl E164 {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Whether it is the placeholder of a withheld number: networks and Twilio spell RESTRICTED, ANONYMOUS, BLOCKED,
     /// UNKNOWN and UNAVAILABLE on a telephone's keys.
     pub fn is_withheld(&self) -> bool {
@@ -47,12 +45,6 @@ impl FromStr for E164 {
             && digits.bytes().all(|byte| byte.is_ascii_digit())
             && !digits.starts_with('0');
         if valid { Ok(Self(compact)) } else { Err(NotE164) }
-    }
-}
-
-impl fmt::Display for E164 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -14,7 +14,6 @@ pub struct Replay {
     pub organization_id: OrganizationId,
     pub filter: ReplayFilter,
     /// The event that the filter's automation listened to when it was planned.
-    #[serde(default)]
     pub trigger_key: Option<String>,
     /// As planned, like `runs`.
     pub events: u32,
@@ -30,15 +29,12 @@ pub struct Replay {
     pub skipped: SkippedRuns,
     #[serde(default)]
     pub failures: Vec<ReplayFailure>,
-    #[serde(default)]
     pub waits: Option<ReplayWait>,
     /// The last finished event.
-    #[serde(default)]
     pub after: Option<ReplayPosition>,
     /// Counts batches; a message of an earlier one is stale.
     #[serde(default)]
     pub batch: u64,
-    #[serde(default)]
     pub next_at: Option<Timestamp>,
     /// Of the last batch.
     #[serde(default)]
@@ -46,15 +42,10 @@ pub struct Replay {
     pub created_by: UserId,
     pub created_at: Timestamp,
     pub start_before: Timestamp,
-    #[serde(default)]
     pub started_by: Option<UserId>,
-    #[serde(default)]
     pub started_at: Option<Timestamp>,
-    #[serde(default)]
     pub finished_at: Option<Timestamp>,
-    #[serde(default)]
     pub cancelled_by: Option<UserId>,
-    #[serde(default)]
     pub cancelled_at: Option<Timestamp>,
     /// When DynamoDB may drop it; seconds since 1970.
     pub expires_at: i64,
@@ -85,15 +76,12 @@ impl Owned for Replay {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct ReplayFilter {
     /// The folded name: `google_calendar`.
-    #[serde(default)]
     pub service: Option<String>,
     /// Inclusive.
-    #[serde(default)]
     pub since: Option<Timestamp>,
     /// Exclusive.
     pub until: Timestamp,
     /// The one automation that gets the events; otherwise each that an event started.
-    #[serde(default)]
     pub automation_id: Option<AutomationId>,
     /// Only events that started nothing.
     #[serde(default)]
@@ -119,12 +107,10 @@ pub enum ReplayStatus {
 pub struct ReplayedAutomation {
     pub automation_id: AutomationId,
     /// Null if it was deleted.
-    #[serde(default)]
     pub name: Option<String>,
     pub runs: u32,
     pub skipped: u32,
     /// Why events are skipped: a sentence.
-    #[serde(default)]
     pub why: Option<String>,
 }
 
@@ -196,7 +182,6 @@ pub struct ReplayFailure {
 pub struct ReplayWait {
     pub until: Timestamp,
     /// The automation at its limit; null while earlier runs of the replay have yet to begin.
-    #[serde(default)]
     pub automation_id: Option<AutomationId>,
     /// A sentence.
     pub why: String,

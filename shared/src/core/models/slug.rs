@@ -1,6 +1,6 @@
 //! An organization's name in URLs.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +9,11 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Slug(String);
 
+shows_text!(Slug);
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")]
 pub struct NotASlug;
-
-impl Slug {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 impl FromStr for Slug {
     type Err = NotASlug;
@@ -29,11 +25,5 @@ impl FromStr for Slug {
             && !text.starts_with('-')
             && !text.ends_with('-');
         if valid { Ok(Self(text.to_owned())) } else { Err(NotASlug) }
-    }
-}
-
-impl fmt::Display for Slug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }

@@ -69,11 +69,9 @@ pub struct Tool {
     pub id: ToolId,
     pub name: ToolName,
     pub label: String,
-    #[serde(default)]
     pub description: Option<String>,
     pub organization_id: OrganizationId,
     /// VAPI's id of the tool; null for a tool that only runs on call start.
-    #[serde(default)]
     pub external_tool_id: Option<String>,
     #[serde(rename = "type")]
     pub kind: ToolType,
@@ -101,7 +99,6 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoken_at_start: Option<SpokenAtStart>,
     /// The knowledge base whose attaching made this tool, which is deleted with its last agent.
-    #[serde(default)]
     pub automatic_for: Option<KnowledgeBaseId>,
     /// Counts edits; an edit of an older version is a conflict.
     #[serde(default)]

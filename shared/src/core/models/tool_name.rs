@@ -1,6 +1,6 @@
 //! The name by which a model calls a tool.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,8 @@ const LONGEST: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolName(String);
+
+shows_text!(ToolName);
 
 crate::described!(ToolName => {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,40}$"});
 
@@ -47,10 +49,6 @@ impl ToolName {
         let stem: String = self.0.chars().take(room).collect();
         Self(format!("{}_{suffix}", stem.trim_end_matches('_')))
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for ToolName {
@@ -63,12 +61,6 @@ impl FromStr for ToolName {
         } else {
             Err(NotAToolName)
         }
-    }
-}
-
-impl fmt::Display for ToolName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

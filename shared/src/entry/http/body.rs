@@ -1,11 +1,9 @@
 //! Request bodies.
 
-use std::{fmt::Display, str::FromStr};
-
 use lambda_http::{Body, Request};
 use serde_json::Value;
 
-use crate::{Error, Result, error::Problems, fields::Fields};
+use crate::{Error, Result};
 
 pub fn body(request: &Request) -> &[u8] {
     match request.body() {
@@ -23,16 +21,4 @@ pub fn json_body(request: &Request) -> Result<Value> {
         return Err(Error::Malformed("the body is empty; send a JSON object".into()));
     }
     serde_json::from_slice(bytes).map_err(|error| Error::Malformed(format!("the body is not valid JSON: {error}")))
-}
-
-/// Reads the body `{"tool_id": "…"}`, with the field `name`; other fields are errors.
-pub fn id_body<T: FromStr<Err: Display>>(request: &Request, name: &'static str) -> Result<T> {
-    let body = json_body(request)?;
-    let mut problems = Problems::default();
-    let id = Fields::of(&body, "", &mut problems).and_then(|mut fields| {
-        let id = fields.required_parse(name);
-        fields.finish();
-        id
-    });
-    problems.into_result(id)
 }

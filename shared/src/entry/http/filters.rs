@@ -16,55 +16,55 @@ use crate::{
     store::{CreatedAt, CreatedFilter, ExecutionFilter, OfOrganization},
 };
 
-impl Asks for ToolType {
-    const NAME: &'static str = "type";
-    const DOC: &'static str = "Only tools of this type.";
+macro_rules! asks {
+    ($($type:ty: $name:literal, $doc:literal;)+) => {$(
+        impl Asks for $type {
+            const NAME: &'static str = $name;
+            const DOC: &'static str = $doc;
+        }
+    )+};
 }
 
-impl Asks for ApprovalStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only items with this status.";
+asks! {
+    AgentId: "agent_id", "Only calls of this agent.";
+    ApprovalStatus: "status", "Only items with this status.";
+    AutomationId: "automation_id", "Only items of this automation.";
+    AutomationStatus: "status", "Only items with this status.";
+    CallStatus: "status", "Only calls with this status.";
+    ExecutionOrigin: "trigger", "Only executions with this cause.";
+    ExecutionStatus: "status", "Only executions with this status.";
+    Number: "number", "Only calls from or to this number.";
+    RunStatus: "status", "Only runs with this status.";
+    ToolId: "tool_id", "Only executions of this tool.";
+    ToolType: "type", "Only tools of this type.";
 }
 
-impl Asks for AutomationStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only items with this status.";
+/// Filters whose values are `true` and `false`.
+#[macro_export]
+macro_rules! bool_filters {
+    ($($vis:vis $type:ident: $name:literal, $doc:literal;)+) => {$(
+        $vis struct $type(pub bool);
+
+        impl std::str::FromStr for $type {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+                text.parse().map(Self).map_err(|_neither| "must be true or false")
+            }
+        }
+
+        $crate::described!($type => {"type": "boolean"});
+
+        impl $crate::http::Asks for $type {
+            const NAME: &'static str = $name;
+            const DOC: &'static str = $doc;
+        }
+    )+};
 }
 
-impl Asks for ExecutionStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only executions with this status.";
-}
-
-pub struct YesNo(pub bool);
-
-impl FromStr for YesNo {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_neither| "must be true or false")
-    }
-}
-
-impl Described for YesNo {
-    fn schema(_: &mut Schemas) -> serde_json::Value {
-        json!({"type": "boolean"})
-    }
-}
-
-impl Asks for YesNo {
-    const NAME: &'static str = "failed";
-    const DOC: &'static str = "True: only executions that did not succeed.";
-}
-
-impl Asks for ToolId {
-    const NAME: &'static str = "tool_id";
-    const DOC: &'static str = "Only executions of this tool.";
-}
-
-impl Asks for ExecutionOrigin {
-    const NAME: &'static str = "trigger";
-    const DOC: &'static str = "Only executions with this cause.";
+bool_filters! {
+    pub YesNo: "failed", "True: only executions that did not succeed.";
+    pub DryRun: "dry_run", "True: only dry runs; false: only others.";
 }
 
 impl Asks for Fault {
@@ -156,26 +156,6 @@ impl Part for History {
     }
 }
 
-impl Asks for AgentId {
-    const NAME: &'static str = "agent_id";
-    const DOC: &'static str = "Only calls of this agent.";
-}
-
-impl Asks for CallStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only calls with this status.";
-}
-
-impl Asks for AutomationId {
-    const NAME: &'static str = "automation_id";
-    const DOC: &'static str = "Only items of this automation.";
-}
-
-impl Asks for RunStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only runs with this status.";
-}
-
 /// A phone number in a query. A `+` that is not percent-encoded arrives as a blank.
 pub struct Number(pub E164);
 
@@ -192,33 +172,6 @@ impl Described for Number {
     fn schema(schemas: &mut Schemas) -> serde_json::Value {
         E164::schema(schemas)
     }
-}
-
-impl Asks for Number {
-    const NAME: &'static str = "number";
-    const DOC: &'static str = "Only calls from or to this number.";
-}
-
-/// True, false, or both.
-pub struct DryRun(pub bool);
-
-impl FromStr for DryRun {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        YesNo::from_str(text).map(|YesNo(dry_run)| Self(dry_run))
-    }
-}
-
-impl Described for DryRun {
-    fn schema(schemas: &mut Schemas) -> serde_json::Value {
-        YesNo::schema(schemas)
-    }
-}
-
-impl Asks for DryRun {
-    const NAME: &'static str = "dry_run";
-    const DOC: &'static str = "True: only dry runs; false: only others.";
 }
 
 #[cfg(test)]

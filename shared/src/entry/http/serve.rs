@@ -3,6 +3,7 @@
 //! [`serve`] sends whole answers, [`serve_streaming`] also streams.
 
 use std::{
+    convert::Infallible,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -29,21 +30,12 @@ pub async fn serve<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Res
 where
     D: Sync + 'static,
     F: Fn(&'static D, Request) -> Fut + Copy + Send + Sync + 'static,
-    Fut: Future<Output = Result<Reply>> + Send,
+    Fut: Future<Output = Result<Reply>> + Send + 'static,
 {
     let deps: &'static D = Box::leak(Box::new(deps));
     let pending = Pending::default();
-    let service = service_fn({
-        let pending = pending.clone();
-        move |request: Request| {
-            let pending = pending.clone();
-            async move {
-                let (response, afterwards) = answer(function, request, |request| handle(deps, request)).await;
-                pending.add(afterwards);
-                Ok::<_, std::convert::Infallible>(response)
-            }
-        }
-    });
+    let service =
+        service(pending.clone(), move |request| answer(function, request, move |request| handle(deps, request)));
     lambda_runtime::Runtime::new(lambda_http::Adapter::from(service)).layer(FinishPending(pending)).run().await
 }
 
@@ -53,23 +45,35 @@ pub async fn serve_streaming<D, F, Fut>(function: &'static str, deps: D, handle:
 where
     D: Sync + 'static,
     F: Fn(&'static D, Request) -> Fut + Copy + Send + Sync + 'static,
-    Fut: Future<Output = Result<Reply>> + Send,
+    Fut: Future<Output = Result<Reply>> + Send + 'static,
 {
     let deps: &'static D = Box::leak(Box::new(deps));
     let pending = Pending::default();
-    let service = service_fn({
-        let pending = pending.clone();
-        move |request: Request| {
-            let pending = pending.clone();
-            async move {
-                let (response, afterwards) = answer_streaming(function, request, |request| handle(deps, request)).await;
-                pending.add(afterwards);
-                Ok::<_, std::convert::Infallible>(response)
-            }
-        }
+    let service = service(pending.clone(), move |request| {
+        answer_streaming(function, request, move |request| handle(deps, request))
     });
     // The runtime API answers the post of a stream at its end, so work afterwards follows the last event.
     lambda_runtime::Runtime::new(StreamAdapter::from(service)).layer(FinishPending(pending)).run().await
+}
+
+/// Collects the work afterwards of each answer in `pending`.
+fn service<F, Fut, B>(
+    pending: Pending,
+    answer: F,
+) -> impl Service<Request, Response = Response<B>, Error = Infallible, Future: Send>
+where
+    F: Fn(Request) -> Fut,
+    Fut: Future<Output = (Response<B>, Option<Afterwards>)> + Send,
+    B: Send,
+{
+    service_fn(move |request| {
+        let (pending, answered) = (pending.clone(), answer(request));
+        async move {
+            let (response, afterwards) = answered.await;
+            pending.add(afterwards);
+            Ok(response)
+        }
+    })
 }
 
 pub async fn answer<F, Fut>(function: &'static str, request: Request, handle: F) -> (Response<Body>, Option<Afterwards>)

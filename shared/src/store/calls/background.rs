@@ -115,10 +115,8 @@ pub struct Interrupted {
 
 #[derive(Debug, Deserialize)]
 struct Turn {
-    #[serde(default)]
     telling_worker: Option<String>,
     /// In milliseconds.
-    #[serde(default)]
     telling_until: Option<i64>,
 }
 

@@ -28,9 +28,9 @@ use super::{
     variables::{Encoding, Unknown},
 };
 use crate::{
-    Error, Result,
+    Result,
     clients::vapi::{Account, NotPlaced, OutboundCall, PlacedCall, variables::is_reserved, variables::plain},
-    error,
+    error::{self, found},
     fields::Fields,
     idempotency::Earlier,
     models::{
@@ -446,14 +446,6 @@ fn is_variable(name: &str) -> bool {
     name.len() <= LONGEST_NAME
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-fn found<T>(row: Result<T>) -> Result<Option<T>> {
-    match row {
-        Ok(row) => Ok(Some(row)),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 async fn agent_and_account(

@@ -22,8 +22,8 @@ use super::{
     variables::{self, Encoding},
 };
 use crate::{
-    Error, Result,
-    error::Problems,
+    Result,
+    error::{Problems, found},
     fields::Fields,
     models::{Fault, KnowledgeBase, KnowledgeBaseId},
     tool::{CallContext, Conversation, ToolOutcome},
@@ -90,7 +90,7 @@ impl Query {
     /// tool.
     ///
     /// # Errors
-    /// [`Error::Invalid`] naming each filter that does not fit the base.
+    /// [`Invalid`](crate::Error::Invalid) naming each filter that does not fit the base.
     pub fn resolve(&mut self, base: &KnowledgeBase, for_model: bool) -> Result<()> {
         let mut problems = Problems::default();
         if base.deleting {
@@ -153,15 +153,12 @@ impl Query {
             Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
         let query = asked.words.as_str();
-        let (base, index) = match services.knowledge.open(context.organization, self.knowledge_base_id).await {
-            Ok((base, index)) if !base.deleting => (base, index),
-            Ok(_) | Err(Error::NotFound(_)) => {
-                return Ok(ToolOutcome::failed(
-                    "The knowledge base is no longer there. Say that you do not have this information.",
-                )
-                .at_fault(Fault::Configuration));
-            }
-            Err(error) => return Err(error),
+        let opened = found(services.knowledge.open(context.organization, self.knowledge_base_id).await)?;
+        let Some((base, index)) = opened.filter(|(base, _)| !base.deleting) else {
+            return Ok(ToolOutcome::failed(
+                "The knowledge base is no longer there. Say that you do not have this information.",
+            )
+            .at_fault(Fault::Configuration));
         };
         let mut conditions = Vec::new();
         for (filter, given) in &asked.filters {

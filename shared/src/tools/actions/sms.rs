@@ -22,8 +22,9 @@ use super::{
     variables::{Encoding, Unknown},
 };
 use crate::{
-    Error, Result,
+    Result,
     clients::twilio::{self, Account, LONGEST_TEXT, SentMessage},
+    error::found,
     fields::Fields,
     models::{E164, Fault, PhoneNumber, PhoneNumberId, RecipientState},
     tool::{CallContext, Conversation, RecipientOutcome, ToolOutcome},
@@ -282,13 +283,8 @@ impl Sms {
                 "No SMS can be sent from the number that was called: it is not set up for that.".into()
             })),
             Sender::SpecificNumber { phone_number_id: id } => {
-                match services.phone_numbers.get(context.organization, id).await {
-                    Ok(row) => Ok(Ok(row)),
-                    Err(Error::NotFound(_)) => {
-                        Ok(Err("The number this message should come from is no longer set up.".into()))
-                    }
-                    Err(error) => Err(error),
-                }
+                let row = found(services.phone_numbers.get(context.organization, id).await)?;
+                Ok(row.ok_or_else(|| "The number this message should come from is no longer set up.".into()))
             }
         }
     }

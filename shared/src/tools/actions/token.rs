@@ -23,7 +23,6 @@ use crate::{
 #[derive(Deserialize)]
 struct MasterSecret {
     current: SecretString,
-    #[serde(default)]
     previous: Option<SecretString>,
 }
 

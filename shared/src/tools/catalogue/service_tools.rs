@@ -12,7 +12,7 @@ use crate::{
         sms::Sms,
     },
     connections::{Connection, Connections},
-    json_schema::JsonSchema,
+    json_schema::{JsonSchema, properties},
     models::{Binding, ChatRules, ConnectionKind, Limits, OrganizationId, Service, ServiceTool},
     redaction::Marks,
     tool::{Parameters, ToolSpec, Unavailable, arguments::Checked, literal},
@@ -99,10 +99,6 @@ pub(super) fn service_tool(
         values_secret,
         check: Some(Arc::new(check)),
     }))
-}
-
-fn properties(parameters: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    parameters.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
 /// Checks a service tool's arguments against its JSON schema, after correcting frequent mistakes of models.

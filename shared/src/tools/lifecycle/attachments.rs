@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::{StreamExt, join, stream, try_join};
 
 use super::{
-    Assistants, SETTLING, found, ownership, release,
+    Assistants, SETTLING, ownership, release,
     settle::{Progress, close, nothing_changed, open, settle_now},
 };
 use crate::{
     Deadline, Error, Result,
+    error::found,
     models::{Agent, AgentId, Change, Intent, OrganizationId, Tool, ToolAttachment, ToolId},
     store::{Agents, Database, Intents, Lease, ToolAttachments, Tools},
 };

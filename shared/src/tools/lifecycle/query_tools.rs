@@ -11,13 +11,14 @@ use futures_util::join;
 use serde::Serialize;
 
 use super::{
-    Attached, Lifecycle, SETTLING, ToolDeletion, found, ownership, release,
+    Attached, Lifecycle, SETTLING, ToolDeletion, ownership, release,
     settle::{Progress, close, open, settle_now},
 };
 use crate::{
     Deadline, Error, Result,
     actions::{ToolAction, ToolConfig, query::Query},
     cut::cut,
+    error::found,
     models::{
         AgentId, AsyncResult, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId,
         Speech, Tool, ToolAttachment, ToolId, ToolName,

@@ -6,7 +6,7 @@ use crate::{
     Deadline, Error, Result,
     actions::{ToolAction, ToolConfig, sms::Sender},
     clients::{Outbound, Pipedream, Secrets, pipedream::Project},
-    error::Problems,
+    error::{Problems, found},
     models::{OrganizationId, ToolId},
     store::{Agents, Database, KnowledgeBases, PhoneNumbers, Tools},
     tool::arguments,
@@ -72,10 +72,8 @@ impl References {
         if known.is_some_and(|(id, _)| id == after_call.tool) {
             return wrong("is this tool itself; choose another".to_owned());
         }
-        let row = match self.tools.get(organization, after_call.tool).await {
-            Ok(row) => row,
-            Err(Error::NotFound(_)) => return wrong("is not a tool of this organization".to_owned()),
-            Err(other) => return Err(other),
+        let Some(row) = found(self.tools.get(organization, after_call.tool).await)? else {
+            return wrong("is not a tool of this organization".to_owned());
         };
         if let Some(why) = ToolConfig::stored(&row)?.unfit_after_call() {
             return wrong(format!("names {}, which {why}", row.name));

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::{Lifecycle, found, release};
+use super::{Lifecycle, release};
 use crate::{
-    Deadline, Result, error,
+    Deadline, Result,
+    error::{self, found},
     models::{Reissue, Timestamp, ToolToReissue},
 };
 

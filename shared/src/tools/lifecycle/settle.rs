@@ -8,9 +8,10 @@ use std::{collections::HashMap, time::Duration};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
-use super::{Lifecycle, SETTLING, found, ownership, release};
+use super::{Lifecycle, SETTLING, ownership, release};
 use crate::{
-    Deadline, Error, Result, error,
+    Deadline, Error, Result,
+    error::{self, found},
     models::{AutomationId, Change, Intent, IntentId, OrganizationId, Timestamp, ToolId, acting},
     store::{Intents, unreadable},
 };

@@ -10,6 +10,7 @@ use crate::{
     Deadline, Error, Result,
     actions::SecretValues,
     clients::Secrets,
+    error::found,
     models::{Change, Intent, OrganizationId, SecretOwner},
     store::{Database, Hooks, Intents, Organizations, PhoneNumbers, Tools},
 };
@@ -142,9 +143,6 @@ impl StoredSecrets {
                 row.map(|row| row.secrets.iter().any(|secret| secret.id == id))
             }
         };
-        match named {
-            Err(Error::NotFound(_)) => Ok(false),
-            named => named,
-        }
+        Ok(found(named)?.unwrap_or(false))
     }
 }

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::{
     Assistants, Attachments, Edit, ExternalTools, References, SETTLING, StoredSecrets,
     edit::kept,
-    found, ownership, release,
+    ownership, release,
     settle::{Progress, close, open, settle_now},
 };
 use crate::{
     Deadline, Error, Result,
     actions::{SecretValues, ToolAction, ToolConfig},
     clients::vapi,
-    error,
+    error::{self, found},
     models::{
         AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, SecretOwner, Speech, SpokenAtStart, Timestamp, Tool,
         ToolId, ToolName,

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{ParameterSpec, Parameters, ToolSpec, literal};
+use crate::json_schema::properties;
 
 /// A model needs this many to see how a tool is called.
 const FEWEST_EXAMPLES: usize = 3;
@@ -60,7 +61,7 @@ fn sample(schema: &Value) -> Value {
         Some("boolean") => true.into(),
         Some("array") => Value::Array(schema.get("items").map(sample).into_iter().collect()),
         Some("object") => {
-            let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+            let members = properties(schema);
             members.map(|(name, schema)| (name.clone(), sample(schema))).collect()
         }
         _ => schema.get("format").and_then(Value::as_str).map_or(ANY_TEXT, formatted).into(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::models::ToolEffect;
+use crate::{json_schema::properties, models::ToolEffect};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
@@ -96,10 +96,6 @@ impl Parameters {
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
-}
-
-fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
 fn is_required(schema: &Value, name: &str) -> bool {

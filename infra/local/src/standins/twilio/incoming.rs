@@ -171,11 +171,9 @@ pub fn signature(url: &str, params: &[(String, String)], auth_token: &str) -> St
 #[serde(deny_unknown_fields)]
 struct Ringing {
     /// Defaults to the number's voice URL.
-    #[serde(default)]
     url: Option<String>,
     from: String,
     to: String,
-    #[serde(default)]
     call_sid: Option<String>,
 }
 

@@ -24,20 +24,16 @@ use crate::standins::{
 #[serde(deny_unknown_fields)]
 pub struct PhoneCall {
     /// `None` for a call with an inline assistant.
-    #[serde(default)]
     pub assistant_id: Option<String>,
     /// The caller, E.164.
     pub customer_number: String,
     /// The called number, E.164.
     pub phone_number: String,
     /// A new UUID v7 if absent.
-    #[serde(default)]
     pub call_id: Option<String>,
     /// VAPI's id of the called number; a new one if absent.
-    #[serde(default)]
     pub phone_number_id: Option<String>,
     /// Twilio's id of the call; a new one if absent.
-    #[serde(default)]
     pub call_sid: Option<String>,
     /// The call's `assistantOverrides.variableValues`.
     #[serde(default)]

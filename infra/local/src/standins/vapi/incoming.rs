@@ -20,7 +20,6 @@ pub struct Number {
     /// The assistant for its calls.
     pub assistant_id: String,
     /// VAPI's id of the number; a new one if absent.
-    #[serde(default)]
     pub id: Option<String>,
 }
 

@@ -24,10 +24,8 @@ use crate::standins::{
 pub struct ServerMessage {
     pub event: Event,
     /// Defaults to the assistant's `server` with its credential and headers.
-    #[serde(default)]
     pub url: Option<String>,
     /// The credential whose header is added.
-    #[serde(default)]
     pub credential_id: Option<String>,
     /// Additional headers.
     #[serde(default)]
@@ -60,7 +58,6 @@ pub enum Event {
     StatusUpdate {
         status: Status,
         /// Present with the status `ended`.
-        #[serde(default)]
         ended_reason: Option<String>,
     },
     EndOfCallReport {
@@ -70,9 +67,7 @@ pub enum Event {
         #[serde(default)]
         cost: f64,
         /// ISO 8601. Defaults to the call's own time, or to the present.
-        #[serde(default)]
         started_at: Option<String>,
-        #[serde(default)]
         ended_at: Option<String>,
         #[serde(default)]
         transcript: String,

@@ -33,13 +33,10 @@ pub struct ToolCall {
     /// The called number, E.164.
     pub phone_number: String,
     /// A new UUID v7 if absent.
-    #[serde(default)]
     pub call_id: Option<String>,
     /// VAPI's id of the called number; a new one if absent.
-    #[serde(default)]
     pub phone_number_id: Option<String>,
     /// Twilio's id of the call; a new one if absent.
-    #[serde(default)]
     pub call_sid: Option<String>,
     /// The call's `assistantOverrides.variableValues`.
     #[serde(default)]
