@@ -19,7 +19,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    declared::{Body, Kept, Name, Setting, Text, read},
+    declared::{Body, Name, Setting, Text, read},
     fields::Fields,
     models::{Hook, OwnHook, SecretId, SignatureAlgorithm, SignatureEncoding, folded_name},
     webhooks::{HookSecret, Scheme},
@@ -85,7 +85,7 @@ shared::kinds_of_text! {
 pub(crate) struct HookChange {
     label: Setting<Name<LONGEST_LABEL>>,
     /// The next secret.
-    secret: Kept<Text<LONGEST_SECRET>>,
+    secret: Option<Text<LONGEST_SECRET>>,
     /// A next secret of ours.
     rotate: Option<bool>,
     /// The id of a secret.
@@ -194,8 +194,11 @@ pub(crate) fn new_hook(body: &Value) -> Result<CheckedHook> {
 pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
     let scheme = Scheme::of_hook(hook);
     let new: HookChange = read(body, |new: &mut HookChangeDraft, fields| {
-        if let Some(given) = &new.secret.0 {
+        if let Some(given) = &new.secret {
             check_secret(fields, scheme, given);
+        } else if fields.get("secret").is_some_and(|secret| secret.as_str().is_some_and(|text| text.trim().is_empty()))
+        {
+            fields.problem("secret", "must not be empty; leave it out to keep the present ones");
         }
         let (rotate, reveal) = (new.rotate.unwrap_or_default(), new.reveal.unwrap_or_default());
         if rotate && !scheme.has_generated_secret() {
@@ -207,12 +210,12 @@ pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
         if new.remove_secret.is_some_and(|id| hook.secrets.iter().all(|secret| secret.id != id)) {
             fields.problem("remove_secret", "is not one of the hook's secrets");
         }
-        let asked = [new.secret.0.is_some(), rotate, new.remove_secret.is_some(), reveal];
+        let asked = [new.secret.is_some(), rotate, new.remove_secret.is_some(), reveal];
         if asked.into_iter().filter(|asked| *asked).count() > 1 {
             fields.problem("secret", "only one of secret, rotate, remove_secret and reveal can be asked for at once");
         }
     })?;
-    let secret = match new.secret.0 {
+    let secret = match new.secret {
         Some(given) => Some(Secret { content: Some(HookSecret::of(given.0)), shown: None }),
         None if new.rotate.unwrap_or_default() => {
             let made = generate(scheme)?;

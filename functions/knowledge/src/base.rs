@@ -103,6 +103,8 @@ mod tests {
                 "colour",
             ]
         );
+        let labelled = json!({"name": "Homes", "fields": [{"name": "ref", "type": "text", "label": "ID"}]});
+        assert_eq!(wrong(&labelled), ["fields[0].label"]);
         assert_eq!(wrong(&json!({"name": "Homes", "fields": {}})), ["fields"]);
         let many: Vec<Value> = (0..21).map(|index| json!({"name": format!("f{index}"), "type": "text"})).collect();
         assert_eq!(wrong(&json!({"name": "Homes", "fields": many})), ["fields"]);

@@ -206,6 +206,8 @@ mod tests {
         assert!(with(json!({"api_key_sid": KEY, "api_key_secret": "s"})).is_ok());
         assert_eq!(wrong(with(json!({"api_key_sid": KEY}))), ["twilio.api_key_secret"]);
         assert_eq!(wrong(with(json!({"api_key_secret": "s"}))), ["twilio.api_key_sid"]);
+        assert_eq!(wrong(with(json!({"api_key_sid": KEY, "api_key_secret": " "}))), ["twilio.api_key_secret"]);
+        assert_eq!(wrong(with(json!({"api_key_sid": "", "api_key_secret": "s"}))), ["twilio.api_key_sid"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! POST /api/phone-number/{id}/incoming: a call comes in, and its tools inform the model.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod lost_answers;
+
 use std::{
     collections::BTreeSet,
     time::{Duration, Instant},
@@ -411,22 +413,6 @@ async fn messages_delivered_twice_at_the_same_time_tell_once() {
     world.aws.post("executions", &due_again);
     due(&world).await;
     assert_eq!(told(&world, &call).len(), 1);
-}
-
-/// The SDK repeats an update whose answer is lost.
-#[tokio::test]
-async fn a_lost_answer_of_the_database_tells_the_context_once() {
-    for operation in 0..4 {
-        let crm = crm();
-        let world = world(&crm).await;
-        lookup(&world, &crm, "customer").await;
-        let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-        answers(&crm, "customer", &json!({"name": "Ana"}));
-        world.aws.inject(tests::Fault::new("UpdateItem", "calls", tests::Trouble::DropAfter).after(operation));
-        assert_eq!(world.run_queued().await, 0);
-        assert_eq!(told(&world, &call).len(), 1, "update {operation}");
-        assert!(world.aws.row("calls", &call).unwrap()["context_injected_at"].is_string(), "update {operation}");
-    }
 }
 
 #[tokio::test]

@@ -81,6 +81,7 @@ async fn a_second_secret_is_accepted_beside_the_first_until_the_old_one_goes() {
     let hook = world.slack_hook().await;
     let first = hook["secrets"][0]["id"].clone();
     assert_eq!(patch(&world, &hook, &json!({"label": "a\u{202E}b"})).await.wrong_fields(), ["label"]);
+    assert_eq!(patch(&world, &hook, &json!({"secret": " "})).await.wrong_fields(), ["secret"]);
     let changed = patch(&world, &hook, &json!({"secret": "the-next-secret", "label": "Rotating"})).await.expect(200);
     assert_eq!((changed["secrets"].as_array().unwrap().len(), &changed["label"]), (2, &json!("Rotating")));
     assert!(!changed.to_string().contains("the-next-secret"));

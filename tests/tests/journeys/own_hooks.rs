@@ -97,6 +97,7 @@ async fn each_scheme_takes_its_own_proof_and_nothing_else() {
     assert_eq!(prefixed.get("secret"), None, "a given secret is not shown");
     let signature = hex(sign(&Key::new(HMAC_SHA512, b"a secret of theirs"), body.as_bytes()).as_ref());
     assert_eq!(post(&world, &prefixed, body, &[("x-sig", &format!("v1={signature}"))]).await.status, 200);
+    assert_eq!(post(&world, &prefixed, body, &[("x-sig", &format!("v1= {signature}"))]).await.status, 200);
     assert_eq!(post(&world, &prefixed, body, &[("x-sig", &signature)]).await.status, 401);
 
     let bearer = world.hook(&json!({"service": "crm", "scheme": "bearer"})).await;

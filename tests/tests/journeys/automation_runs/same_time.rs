@@ -82,7 +82,8 @@ async fn an_answer_in_time_counts_while_other_results_are_stored() {
     let few = json!({
         "condition": {"operator": "AND", "clauses": [{"path": "row.id", "op": "<", "value": 3}]}, "timeout_seconds": 1,
     });
-    let actions = json!([each(json!({"at_once": 2, "actions": [and(post("enter", "{{row.name}}"), few)]}))]);
+    let actions =
+        json!([each(json!({"at_once": 2, "max_items": 1000, "actions": [and(post("enter", "{{row.name}}"), few)]}))]);
     let run = begun(&world, &actions, &json!({"rows": rows(600)})).await;
     world.deliver_runs().await;
     let whole = whole(&world, run.id).await;

@@ -56,6 +56,7 @@ fn digits_that_are_certainly_not_a_phone_number_stay() {
         "https://x.example/calls/0193aa11-2b3c-7d4e-8f50-617283940a1b.",
         "SM0123456789abcdef0123456789abcdef",
         "each[739ce1234567e55e].page[0123456789abcdef].x failed",
+        "each[739ce1234567e55e-2].page failed",
         "3 bedrooms, 450000, 120 m²",
         "HTTP 404",
         "room 12-34",
