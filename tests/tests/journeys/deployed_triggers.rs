@@ -137,18 +137,23 @@ async fn events_of_the_version_before_do_not_start_the_present_one() {
     let id = saved(&world, &invoices(&world, "INBOX")).await;
     post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
     let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key.clone());
+    let before = message("18c1", "Invoice 2026-116");
+    world.deliver_signed(&hook, Signer::Pipedream(&key), &before).await.expect(200);
     world.put_automation(&id, "*", &invoices(&world, "Label_7")).await.expect(200);
     world.pipedream.inject(VendorFault::status(503).on("DELETE", "/deployed-triggers").times(9));
     post(&world, &id, "activate", &json!({"version": 2})).await;
     assert_eq!(world.aws.rows("automations")[0]["active_version"], 2);
     assert_eq!(world.pipedream.triggers().len(), 1);
     let mail = message("18c2", "Invoice 2026-117");
-    for _delivery in 0..2 {
-        world.deliver_signed(&hook, Signer::Pipedream(&key), &mail).await.expect(200);
+    for mail in [&mail, &mail, &before] {
+        world.deliver_signed(&hook, Signer::Pipedream(&key), mail).await.expect(200);
     }
-    assert_eq!(world.runs_of(&id), [] as [Value; 0]);
-    let [event] = &world.aws.rows("events")[..] else { panic!("one event") };
-    assert_eq!(event["unmatched"][0]["why"], "It does not listen to this event any more.", "{event}");
+    assert_eq!(world.runs_of(&id).len(), 1, "the run of the version before");
+    let mut events = world.aws.rows("events");
+    events.sort_by_key(|event| event["created_at"].to_string());
+    let [first, second] = &events[..] else { panic!("two events: {events:?}") };
+    assert_eq!(first["matched"].as_array().unwrap().len(), 1, "{first}");
+    assert_eq!(second["unmatched"][0]["why"], "It does not listen to this event any more.", "{second}");
 }
 
 #[tokio::test]

@@ -119,7 +119,9 @@ impl Dispatch {
     /// # Errors
     /// An outage; the service must send the event again.
     pub async fn ignore(&self, event: &Event, automation: AutomationId, why: &str) -> Result<()> {
-        self.events.receive(event).await?;
+        if self.events.receive(event).await?.is_some_and(|earlier| earlier.status == EventStatus::Dispatched) {
+            return Ok(());
+        }
         let ignored = Unmatched { automation_id: automation, why: why.to_owned() };
         self.events.dispatched(event, &[], &[ignored]).await
     }
