@@ -1,7 +1,7 @@
 //! A caller's line that a tool moved: Twilio requests TwiML before each destination rings, and after the last one.
 //!
-//! The row of the call says which destinations ring. `?rang=` counts those that rang, so a repeated request gets its earlier
-//! answer. If nobody answers, the caller returns in a new call with the same agent, whose context begins with the reason.
+//! The row of the call says which destinations ring. `?rang=` is the number that rang, so a repeated request gets its
+//! earlier answer. If nobody answers, the caller returns in a new call with the same agent, whose context begins with the reason.
 
 use std::{collections::BTreeMap, str::FromStr};
 

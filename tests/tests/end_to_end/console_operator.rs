@@ -1,4 +1,4 @@
-//! The console in a browser, as somebody uses it who sees to calls and automations.
+//! The console in a browser, as an operator of calls and automations uses it.
 
 use std::{path::Path, time::Duration};
 
@@ -87,7 +87,7 @@ async fn run_of(user: &User<'_>, name: &str, actions: Value) -> String {
     ask(&format!("/{id}/run"), json!({})).await["id"].as_str().unwrap().to_owned()
 }
 
-/// With keys only: Enter opens the call with the tool's request, and once more what the tool would send now.
+/// With keys only: Enter opens the call with the tool's request, and then the request that the tool would send now.
 async fn finds_the_failed_request(browser: &Browser, call: &str) {
     browser.find("[data-need=failed]").await;
     picture(browser, "home").await;
@@ -119,7 +119,7 @@ async fn sees_the_receipt(user: &User<'_>, chat: &Chat, browser: &Browser, call:
     picture(browser, "receipt").await;
 }
 
-/// The agent of a call confirms what no tool did: Home names the call, and the call's page says it.
+/// The agent of a call confirms an effect that no tool had: Home names the call, and the call's page says it.
 async fn sees_what_no_tool_did(user: &User<'_>, chat: &Chat, browser: &Browser) {
     let about = &user.stack.description;
     let keys = format!("/api/{}/keys/llm", about.slug);
@@ -341,7 +341,7 @@ async fn events_are_replayed(chat: &Chat, browser: &Browser) {
     browser.find("td [data-status=cancelled]").await;
 }
 
-/// The plan says what is kept, and the new run leads back to the failed one.
+/// The plan names the kept results, and the new run leads back to the failed one.
 async fn goes_on_where_it_failed(chat: &Chat, browser: &Browser, run: &str) {
     browser.open(&format!("{}#/{}/runs/{run}", chat.at("/console_url"), chat.at("/slug"))).await;
     browser.click("#retry").await;
