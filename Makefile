@@ -71,8 +71,8 @@ GROWTH = cargo bench --workspace --bench growth --profile dev
 growth: ## what each operation costs while the things it works on become many: writes docs/growth.md
 	$(GROWTH) -- --report "$(CURDIR)/docs/growth.md"
 
-faults: ## each request of each flow fails in every way, then two of them in each of many plays (FAULT_PAIRS=60 of each flow; FAULT_SEED=number repeats a run)
-	FAULT_WAYS=all FAULT_PAIRS=$(or $(FAULT_PAIRS),60) FAULT_SEED=$(or $(FAULT_SEED),$(shell date +%s)) cargo test --workspace --test guarantees -- fault_walk
+faults: ## each request of each flow fails in every way, then two of them in each of many plays; a run is killed at each await (FAULT_PAIRS=60 of each flow; FAULT_SEED=number repeats a run)
+	FAULT_WAYS=all FAULT_PAIRS=$(or $(FAULT_PAIRS),60) FAULT_SEED=$(or $(FAULT_SEED),$(shell date +%s)) cargo test --workspace --test guarantees --test journeys -- fault_walk killed_at_any_await
 
 # A nightly compiler and cargo-fuzz: tests/fuzz/README.md. Findings are in tests/fuzz/artifacts, new inputs in tests/fuzz/found.
 fuzz: ## every parser of outside input, a minute each (SECONDS=60; TARGETS="webhooks pages")

@@ -346,6 +346,23 @@ impl Aws {
         self.database.put_item(read(json!({"TableName": full(table), "Item": row}))).expect("the row can be written");
     }
 
+    /// Sets an attribute to 1 in each row that has it, beside requests that may be under way.
+    pub fn lapse(&self, table: &str, attribute: &str) {
+        for row in self.rows(table).iter().filter(|row| row.get(attribute).is_some()) {
+            let key: Map<String, Value> = ["id", "part"]
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), dynamodb_json::typed(row.get(name)?))))
+                .collect();
+            let request = json!({
+                "TableName": full(table), "Key": key, "UpdateExpression": "SET #attribute = :one",
+                "ConditionExpression": "attribute_exists(#attribute)", "ExpressionAttributeNames": {"#attribute": attribute},
+                "ExpressionAttributeValues": {":one": {"N": "1"}},
+            });
+            // A refusal: a request has removed the attribute meanwhile.
+            drop(self.database.update_item(read(request)));
+        }
+    }
+
     /// Deletes a part of the row with this `id`, in a table whose sort key is `part`.
     pub fn delete_part(&self, table: &str, id: &str, part: &str) {
         let key = json!({"id": {"S": id}, "part": {"S": part}});

@@ -21,6 +21,7 @@ pub mod clients;
 pub mod cross_origin;
 pub mod declared;
 pub mod event;
+pub mod fault_options;
 pub mod functions;
 pub mod http_server;
 pub mod issuer;

@@ -1,6 +1,10 @@
 //! The functions behind queues and the schedule, and the passage of time.
 
-use std::time::Duration;
+use std::{
+    future::{self, Future as _},
+    task::Poll,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use shared::{Deadline, queue};
@@ -81,6 +85,37 @@ impl World {
         killed
     }
 
+    /// Delivers a batch of runs and kills the process at its await with this number, counted from 0. The batch comes again, and
+    /// claims lapse. False if the batch ended before.
+    ///
+    /// # Panics
+    /// If the queue is empty.
+    pub async fn kill_run_at(&self, mut awaits: u32) -> bool {
+        let batch = self.aws.receive("runs", 900).expect("a run is queued");
+        let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
+        let run_loop = &self.process.run_loop;
+        let handle = |message| run_loop::handle(run_loop, message, Deadline::after(AMPLE));
+        let mut work = Box::pin(queue::answer("run-loop", event, handle));
+        let report = future::poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Ready(report) => Poll::Ready(Some(report)),
+            Poll::Pending if awaits == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                awaits -= 1;
+                Poll::Pending
+            }
+        });
+        let report = report.await;
+        drop(work);
+        if let Some(report) = report {
+            batch.answered(&serde_json::to_value(report).expect("a report is JSON"));
+            return false;
+        }
+        batch.failed();
+        self.later();
+        self.aws.lapse("idempotency", "lease_until");
+        true
+    }
+
     /// Delivers the due messages of the queue of occurrences; returns the number of failures.
     pub async fn run_scheduled(&self) -> usize {
         self.run_scheduled_within(0).await
@@ -129,13 +164,8 @@ impl World {
                 self.aws.change(table, id(row), json!({attribute: 1}));
             }
         }
-        for mut run in self.aws.rows("automation_runs") {
-            for attribute in ["lease_until", "resume_at"] {
-                if run.get(attribute).is_some() {
-                    run[attribute] = json!(1);
-                    self.aws.put("automation_runs", &run);
-                }
-            }
+        for attribute in ["lease_until", "resume_at"] {
+            self.aws.lapse("automation_runs", attribute);
         }
     }
 }

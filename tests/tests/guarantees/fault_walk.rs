@@ -10,7 +10,7 @@ use std::fmt;
 
 use futures_util::{StreamExt as _, stream};
 use tests::{
-    Fault, Trouble, World,
+    Fault, Trouble, World, fault_options,
     random::Random,
     standins::{self, Effect},
     vapi_differences,
@@ -73,7 +73,7 @@ const OF_VENDORS: [Way; 8] = [
 impl Service {
     fn ways(self) -> &'static [Way] {
         match self {
-            Self::Aws if variable("FAULT_WAYS").is_some_and(|ways| ways == "all") => &OF_AWS,
+            Self::Aws if fault_options::all() => &OF_AWS,
             Self::Aws => OF_AWS.split_at(USUAL_OF_AWS).0,
             Self::Vapi | Self::Twilio | Self::Pipedream | Self::Llm => &OF_VENDORS,
         }
@@ -313,19 +313,10 @@ fn random_point(random: &mut Random) -> Point {
     Point { service, request: u32::try_from(random.below(MOST_REQUESTS)).unwrap(), way }
 }
 
-#[expect(clippy::disallowed_methods, reason = "of the test, not of a function")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-fn from_environment(name: &str, otherwise: u64) -> u64 {
-    variable(name).map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name} is no number")))
-}
-
 /// Of each flow, `FAULT_PAIRS` plays with two faults each. `FAULT_SEED` repeats a run.
 #[tokio::test]
 async fn two_faults_in_one_play() {
-    let (seed, pairs) = (from_environment("FAULT_SEED", 1), from_environment("FAULT_PAIRS", 3));
+    let (seed, pairs) = (fault_options::seed(), fault_options::pairs());
     println!("FAULT_SEED={seed} FAULT_PAIRS={pairs}");
     let mut random = Random(seed);
     let mut found = Vec::new();

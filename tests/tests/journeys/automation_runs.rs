@@ -7,6 +7,7 @@ mod dry_run;
 mod expressions;
 mod faults;
 mod heavy_conditions;
+mod kills;
 mod memory;
 mod models;
 mod nested;
