@@ -260,6 +260,10 @@ def run(deployment, steps):
                 stack_state.show_failures(deployment.name)
                 sys.exit("Everything is deployed, but the tables are not protected against deletion yet: make deploy does it again.")
     aws.run("cloudformation", "describe-stacks", "--stack-name", deployment.name, "--query", "Stacks[0].Outputs", "--output", "table")
+    aws.say(
+        "The services with their tools and events are no part of the stack. After the first deployment, and after each upgrade that changes\n"
+        f"infra/catalogue, this loads them:\n      make catalogue STACK={deployment.name}"
+    )
 
 
 def failed(name, error):

@@ -22,7 +22,9 @@ async fn a_first_deployment_protects_its_tables_once_all_is_made() {
     let refused = account.deploy(&[]);
     refused.failed_with(&["VapiApiKey is what stands there, which is not like"]);
     account.parameters(&format!("\u{feff}# ours\r\n\r\n{}", text.replace('\\', "")));
-    account.deploy(&[]).succeeded();
+    let deployed = account.deploy(&[]);
+    deployed.succeeded();
+    deployed.says("make catalogue STACK=shop");
 
     let deployments = account.calls("cloudformation deploy");
     assert_eq!(deployments.len(), 2, "made, then protected");

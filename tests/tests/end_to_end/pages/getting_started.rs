@@ -11,6 +11,7 @@ pub(super) static EXPECTED: &[Expected] = &[
     then("field() {", "echo '{\"a\": [{\"b\": \"found\"}]}' | field a.0.b", &["found"]),
     then("POOL=", "echo \"$USER_ID $CLIENT $ISSUER\"", &["https://cognito-idp.us-east-1.amazonaws.com/us-east-1_"]),
     then(DEPLOYS, "curl -sS \"$API/console/settings.json\"", &["us-east-1_"]),
+    shows("make catalogue", &["\"result\": \"loaded\"", "\"Calls\""]),
     shows("SLUG=harbour-dental", &["harbour-dental"]),
     shows("TOKEN=", &["{\"items\":[],\"next_cursor\":null}"]),
     shows("COLLEAGUE=", &["\"role\":\"member\"", "\"role\":\"admin\"", "\"role\":\"owner\"", "Ana Ruiz"]),
