@@ -24,7 +24,7 @@ pub(super) static EXPECTED: &[Expected] = &[
         "VAPI_NUMBER=",
         "curl -sS -G \"$TWILIO/2010-04-01/Accounts/$ACCOUNT_SID/IncomingPhoneNumbers.json\" -u \"$ACCOUNT_SID:$AUTH_TOKEN\" \\\n\
          --data-urlencode \"PhoneNumber=$NUMBER\"",
-        &["/twilio/inbound_call\""],
+        &["/twilio/inbound_call\"", "\"sms_url\":\"\""],
     ),
     shows("SID=", &["/incoming\"", "\"voice_method\":\"POST\""]),
     shows("TOOL=", &["\"tool_id\""]),
