@@ -270,7 +270,9 @@ def failed(name, error):
     """Ends the program with the failure and the next step."""
     found = stack_state.describe(name)
     if not found:
-        sys.exit(f"The deployment failed, and nothing was made. {error}")
+        aws.say(str(error))
+        stack_state.delete_empty(name)
+        sys.exit("The deployment failed, and nothing was made.")
     stack_state.show_failures(name)
     status = found["StackStatus"]
     sys.exit(
