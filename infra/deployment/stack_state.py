@@ -146,6 +146,13 @@ def tables(names):
     return sorted(set(aws.ask("dynamodb", "list-tables")["TableNames"]) & set(names))
 
 
+def table(name):
+    """DynamoDB's description of the table, and the attribute by which its rows expire, or None."""
+    described = aws.ask("dynamodb", "describe-table", "--table-name", name)["Table"]
+    ttl = aws.ask("dynamodb", "describe-time-to-live", "--table-name", name)["TimeToLiveDescription"]
+    return described, ttl["AttributeName"] if ttl["TimeToLiveStatus"] in ("ENABLED", "ENABLING") else None
+
+
 def protected(names):
     """The tables among these with deletion protection."""
     described = (aws.ask("dynamodb", "describe-table", "--table-name", name)["Table"] for name in names)

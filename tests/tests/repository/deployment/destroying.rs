@@ -41,6 +41,29 @@ async fn destroying_keeps_the_data_and_the_next_deployment_takes_it_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tables_of_another_release_are_not_taken_over_and_unprotected_ones_are_protected_again() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.destroy(&[SURE]).succeeded();
+    let kept = account.state()["tables"].clone();
+    account.set_at(&["tables", "shop-agents", "shape", "GlobalSecondaryIndexes"], json!([]));
+    account.set_at(&["tables", "shop-calls", "expires"], json!(null));
+    account.deploy(&[("ADOPT", "1")]).failed_with(&[
+        "These 2 things",
+        "shop-agents is of another release (it lacks the index by_organization): check that release out, deploy it with \
+         ADOPT=1, then upgrade",
+        "shop-calls is of another release (its rows do not expire by expires_at",
+    ]);
+    assert!(account.calls("cloudformation create-change-set").is_empty());
+
+    account.set("tables", kept);
+    account.set_at(&["tables", "shop-agents", "protected"], json!(false));
+    account.deploy(&[("ADOPT", "1")]).succeeded();
+    assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
+    assert_eq!(account.state()["tables"]["shop-calls"]["protected"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_adoption_that_fails_leaves_no_stack_behind() {
     let account = Account::new().await;
     account.deploy(&[]).succeeded();
