@@ -27,6 +27,7 @@ pub(super) static EXPECTED: &[Expected] = &[
         &["/twilio/inbound_call\"", "\"sms_url\":\"\""],
     ),
     shows("SID=", &["/incoming\"", "\"voice_method\":\"POST\""]),
+    shows("api \"/phone-numbers/$PHONE_NUMBER\" -X PATCH", &["\"vapi_phone_number_id\":\""]),
     shows("TOOL=", &["\"tool_id\""]),
     shows("CALL=$(curl", &["{\"result\":", "200", "\"body\":\"Harbour Street 4\"", "\"from\":\"+14155550170\""]),
     then(
