@@ -17,7 +17,7 @@ ALL ?=
 # make bench REPORT=1 writes its figures into docs/performance.md.
 REPORT ?=
 # Of make fuzz, for each target.
-export SECONDS ?= 60
+SECONDS ?= 60
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ lint: ## formatting, clippy, documentation, template, licences, advisories, and 
 	infra/lint/dependencies
 	infra/lint/prose
 
-claims: ## how well a real model finds the claims of agents that no tool proves: precision and recall (LLM_API_KEY=…, LLM_MODEL=…, LLM_BASE_URL=…)
+claims: ## how well a real model finds the claims of agents that no tool proves: precision and recall (LLM_API_KEY=…, LLM_MODEL=…, LLM_URL=…)
 	@cargo run --quiet -p tests --example claims
 
 # The functions are measured in their release build; the measuring program has the profile of the tests. ALL=1 leaves out two benchmarks:
@@ -76,7 +76,7 @@ faults: ## each request of each flow fails in every way, then two of them in eac
 
 # A nightly compiler and cargo-fuzz: tests/fuzz/README.md. Findings are in tests/fuzz/artifacts, new inputs in tests/fuzz/found.
 fuzz: ## every parser of outside input, a minute each (SECONDS=60; TARGETS="webhooks pages")
-	tests/fuzz/run $(TARGETS)
+	FUZZ_SECONDS=$(SECONDS) tests/fuzz/run $(TARGETS)
 
 mutants: ## break the code of the promises, one small change at a time, and name the changes that no test notices: the lines since BASE (HEAD~1), or MODULES="lease parser" (SHARE=1/20 of a module's changes)
 	tests/mutants/run $(MODULES)
@@ -100,10 +100,12 @@ IN_STACK = $(if $(STACK),--stack="$$STACK")
 # Names a missing variable in a sentence. Variables given to make are in the environment of its recipes, too.
 needs = $(if $($(1)),,$(error $(1)= is needed: $(2)))
 SLUG_IS = the name of the organization in addresses, of a-z, 0-9 and -
+# Some shells have a NAME of their own, that of the machine.
+NAME_GIVEN = $(filter command,$(origin NAME))
 
 organization: ## make an organization and its first owner: SLUG=harbour-dental OWNER=<sub of the owner's tokens> (NAME="Harbour Dental")
 	$(call needs,SLUG,$(SLUG_IS))$(call needs,OWNER,the sub of the owner's tokens; infra/organization --help says more)
-	@infra/organization $(IN_STACK) --owner="$$OWNER" $(if $(NAME),--name="$$NAME") $(if $(ADD_OWNER),--add-owner) \
+	@infra/organization $(IN_STACK) --owner="$$OWNER" $(if $(NAME_GIVEN),--name="$$NAME") $(if $(ADD_OWNER),--add-owner) \
 		$(if $(OWNER_IS_SUB),--owner-is-sub) -- "$$SLUG"
 
 budgets: ## set an organization's budgets where they differ from the deployment's: SLUG=harbour-dental BUDGETS='{"runs_per_hour": 500}'

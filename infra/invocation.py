@@ -12,6 +12,9 @@ import tempfile
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "deployment"))
+import aws  # noqa: E402
+
 LOCAL = pathlib.Path(__file__).resolve().parent.parent / "target/local/stack.json"
 # The payload limit of an invocation, in bytes.
 LARGEST = 6 * 1024 * 1024
@@ -36,7 +39,7 @@ def address(stack):
     query = "Stacks[0].Outputs[?OutputKey=='ApiUrl'].OutputValue"
     command = ["aws", "cloudformation", "describe-stacks", "--stack-name", stack, "--query", query, "--output", "text"]
     # An operator may be allowed to invoke the function but not to read the stack.
-    found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    found = subprocess.run(command, env=aws.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return found.stdout.strip() or unknown
 
 
@@ -47,7 +50,7 @@ def on_aws(stack, payload):
         command = ["aws", "lambda", "invoke", "--function-name", f"{stack}-operator", "--payload", f"fileb://{event}"]
         command += ["--cli-read-timeout", "90", str(answer)]
         try:
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, env=aws.environment(), check=True, stdout=subprocess.DEVNULL)
         except FileNotFoundError:
             sys.exit("The AWS CLI is needed: https://aws.amazon.com/cli/.")
         except subprocess.CalledProcessError:

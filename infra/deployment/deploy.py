@@ -7,7 +7,7 @@ usage: make deploy CODE_BUCKET=name          or with these variables in the envi
   ARCHITECTURE   arm64 or x86_64 (default: that of the last deployment, at first arm64)
   PARAMETERS     file with the template's other parameters, one Key=Value a line, # begins a comment
                  (default infra/deploy.parameters; see infra/deploy.parameters.example)
-  ADOPT          1: a new stack takes over the tables and the key that `make destroy` of an earlier one has kept
+  ADOPT          1: a new stack takes over the tables and the key that `make destroy` of an earlier one of the same release has kept
   PROGRAMS       programs that are built already, for a local AWS: see infra/build
 
 Account, region and credentials are those of the AWS CLI (AWS_PROFILE, AWS_REGION, ...). Everything that can be checked is checked
@@ -49,6 +49,8 @@ class Deployment:
         self.region = None
         # Remains of an earlier stack of this name: names of tables by logical id, and ARNs of secrets.
         self.left_tables, self.left_secrets = {}, {}
+        # Whether these tables are protected against deletion.
+        self.left_protection = set()
 
     # ------------------------------------------------------------------------------------------------------------ checks
 
@@ -120,6 +122,21 @@ class Deployment:
                 f"      make destroy STACK={self.name} DATA=delete    deletes them and all that is in them, or\n"
                 f"      make deploy STACK=<another name> CODE_BUCKET={self.bucket or '…'}    leaves them alone"
             )
+        elif names:
+            found += self._of_adopted_tables()
+        return found
+
+    def _of_adopted_tables(self):
+        """Tables of another release: an import takes a table as it is, and no deployment after it would notice the difference."""
+        found = []
+        for logical, name in self.left_tables.items():
+            described, expires_by = stack_state.table(name)
+            differences = template.differences(self.template["Resources"][logical]["Properties"], described, expires_by)
+            if differences:
+                found.append(
+                    f"{name} is of another release ({'; '.join(differences)}): check that release out, deploy it with ADOPT=1, then upgrade"
+                )
+            self.left_protection.add(described.get("DeletionProtectionEnabled", False))
         return found
 
     def _unusable(self, secret):
@@ -180,6 +197,9 @@ class Deployment:
             for logical, secret in self.left_secrets.items()
         ]
         aws.say(f"taking over {len(imported)} resources of an earlier stack {self.name}")
+        if self.left_protection - {self.protects()}:
+            # The deployment after the import sets only properties that differ from the import's.
+            values = {**values, "DeletionProtection": "true", "FirstDeployment": "true" if self.protects() else "false"}
         changes = f"adopt-{int(time.time())}"
         of_changes = ("--stack-name", self.name, "--change-set-name", changes)
         request = {
@@ -260,13 +280,19 @@ def run(deployment, steps):
                 stack_state.show_failures(deployment.name)
                 sys.exit("Everything is deployed, but the tables are not protected against deletion yet: make deploy does it again.")
     aws.run("cloudformation", "describe-stacks", "--stack-name", deployment.name, "--query", "Stacks[0].Outputs", "--output", "table")
+    aws.say(
+        "The services with their tools and events are no part of the stack. After the first deployment, and after each upgrade that changes\n"
+        f"infra/catalogue, this loads them:\n      make catalogue STACK={deployment.name}"
+    )
 
 
 def failed(name, error):
     """Ends the program with the failure and the next step."""
     found = stack_state.describe(name)
     if not found:
-        sys.exit(f"The deployment failed, and nothing was made. {error}")
+        aws.say(str(error))
+        stack_state.delete_empty(name)
+        sys.exit("The deployment failed, and nothing was made.")
     stack_state.show_failures(name)
     status = found["StackStatus"]
     sys.exit(

@@ -102,7 +102,7 @@ def problems(name, found, to_delete):
     if protected:
         off = (
             "      set DeletionProtection=false in infra/deploy.parameters, and make deploy\n"
-            if found
+            if status in stack_state.DEPLOYABLE
             else f"      for table in {' '.join(protected)}; do\n"
             '        aws dynamodb update-table --table-name "$table" --no-deletion-protection-enabled\n      done\n'
         )

@@ -12,13 +12,29 @@ DEPLOYABLE = {
 
 def describe(name):
     """The stack, or None if it does not exist or never got beyond a change set."""
+    found = _described(name)
+    return None if found and _is_empty(found) else found
+
+
+def delete_empty(name):
+    """Deletes a stack that never got beyond a change set: it holds nothing, and would stay for ever."""
+    found = _described(name)
+    if found and _is_empty(found):
+        aws.run("cloudformation", "delete-stack", "--stack-name", name)
+        aws.run("cloudformation", "wait", "stack-delete-complete", "--stack-name", found["StackId"])
+
+
+def _described(name):
     try:
-        found = aws.ask("cloudformation", "describe-stacks", "--stack-name", name)["Stacks"][0]
+        return aws.ask("cloudformation", "describe-stacks", "--stack-name", name)["Stacks"][0]
     except aws.Failed as error:
         if "does not exist" in str(error):
             return None
         raise
-    return None if found["StackStatus"] == "REVIEW_IN_PROGRESS" else found
+
+
+def _is_empty(found):
+    return found["StackStatus"] == "REVIEW_IN_PROGRESS"
 
 
 def parameters(found):
@@ -128,6 +144,13 @@ def resources(name):
 def tables(names):
     """The existing tables among these. Compares whole names, because another stack may share the prefix."""
     return sorted(set(aws.ask("dynamodb", "list-tables")["TableNames"]) & set(names))
+
+
+def table(name):
+    """DynamoDB's description of the table, and the attribute by which its rows expire, or None."""
+    described = aws.ask("dynamodb", "describe-table", "--table-name", name)["Table"]
+    ttl = aws.ask("dynamodb", "describe-time-to-live", "--table-name", name)["TimeToLiveDescription"]
+    return described, ttl["AttributeName"] if ttl["TimeToLiveStatus"] in ("ENABLED", "ENABLING") else None
 
 
 def protected(names):

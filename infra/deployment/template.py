@@ -74,28 +74,57 @@ def only(template, logicals):
 
 def tables(template):
     """Key and indexes of every table, limited to the parts that DynamoDB cannot change in place."""
+    return {
+        logical: _shape(resource["Properties"])
+        for logical, resource in sorted(template["Resources"].items())
+        if resource["Type"] == TABLE
+    }
 
-    def key(properties):
-        types = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in properties["types"]}
-        return [f"{part['AttributeName']} {types[part['AttributeName']]} {part['KeyType']}" for part in properties["KeySchema"]]
 
-    found = {}
-    for logical, resource in sorted(template["Resources"].items()):
-        if resource["Type"] != TABLE:
-            continue
-        properties = resource["Properties"]
-        types = properties["AttributeDefinitions"]
-        found[logical] = {
-            "key": key({**properties, "types": types}),
-            "local_indexes": {
-                index["IndexName"]: [key({**index, "types": types}), index["Projection"]]
-                for index in properties.get("LocalSecondaryIndexes", [])
-            },
-            "indexes": {
-                index["IndexName"]: [key({**index, "types": types}), index["Projection"]]
-                for index in properties.get("GlobalSecondaryIndexes", [])
-            },
-        }
+def _shape(table):
+    """Key and indexes of a table, from its properties in a template or from DynamoDB's description of it."""
+    types = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in table["AttributeDefinitions"]}
+
+    def key(of):
+        return [f"{part['AttributeName']} {types[part['AttributeName']]} {part['KeyType']}" for part in of["KeySchema"]]
+
+    def indexes(kind):
+        return {index["IndexName"]: [key(index), index["Projection"]] for index in table.get(kind, [])}
+
+    return {
+        "key": key(table),
+        "local_indexes": indexes("LocalSecondaryIndexes"),
+        "indexes": indexes("GlobalSecondaryIndexes"),
+    }
+
+
+def differences(properties, described, expires_by):
+    """How a table differs from its properties in a template, each a clause about the table.
+
+    `described` is DynamoDB's description of the table, `expires_by` the attribute by which its rows expire, or None.
+    """
+
+    def comparable(index):
+        key, projection = index
+        return key, projection["ProjectionType"], sorted(projection.get("NonKeyAttributes", []))
+
+    wanted, there = _shape(properties), _shape(described)
+    found = [] if wanted["key"] == there["key"] else ["its key is another"]
+    for kind in ("local_indexes", "indexes"):
+        for name in sorted({*wanted[kind], *there[kind]}):
+            if name not in there[kind]:
+                found.append(f"it lacks the index {name}")
+            elif name not in wanted[kind]:
+                found.append(f"it has an index {name}")
+            elif comparable(wanted[kind][name]) != comparable(there[kind][name]):
+                found.append(f"its index {name} has another key, or holds other attributes")
+    expires = properties.get("TimeToLiveSpecification", {}).get("AttributeName")
+    if expires != expires_by:
+        found.append(
+            f"its rows do not expire by {expires}, as after a restore, for which docs/operations.md has the command"
+            if expires
+            else f"its rows expire by {expires_by}"
+        )
     return found
 
 

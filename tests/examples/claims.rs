@@ -1,5 +1,5 @@
 //! Measures a real model on the transcripts of `docs/examples/claims`:
-//! `make claims LLM_API_KEY=… LLM_MODEL=… LLM_BASE_URL=…`.
+//! `make claims LLM_API_KEY=… LLM_MODEL=… LLM_URL=…`.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -9,6 +9,7 @@
 
 use std::env;
 
+use local::LlmService;
 use serde_json::json;
 use shared::clients::{
     Outbound, http_client,
@@ -18,15 +19,14 @@ use tests::claims::{Score, measure, transcripts};
 
 #[tokio::main]
 async fn main() {
-    let Some(key) = env::var("LLM_API_KEY").ok().filter(|key| !key.is_empty()) else {
+    let Some(LlmService { api_key, url, model }) = LlmService::of(|name| env::var(name).ok()) else {
         println!(
-            "Give the key of an LLM: make claims LLM_API_KEY=… [LLM_MODEL=openai/gpt-4o-mini] [LLM_BASE_URL=https://…]"
+            "Give the key of an LLM: make claims LLM_API_KEY=… [LLM_MODEL=openai/gpt-4o-mini] [LLM_URL=https://…]"
         );
         std::process::exit(2);
     };
-    let given = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let model = given("LLM_MODEL").unwrap_or_else(|| "openai/gpt-4o-mini".to_owned());
-    let credentials = json!({"api_key": key, "base_url": given("LLM_BASE_URL")});
+    let model = model.unwrap_or_else(|| "openai/gpt-4o-mini".to_owned());
+    let credentials = json!({"api_key": api_key, "base_url": url});
     let account = Account::of_platform(serde_json::from_value(credentials).unwrap(), &model).unwrap();
     let llm = Llm::new(http_client().unwrap(), Outbound::new(Vec::new()).unwrap());
     let mut total = Score::default();

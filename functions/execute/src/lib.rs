@@ -113,7 +113,8 @@ struct ToolCall;
 /// ```json,200 tool_calls
 /// {"results": [
 ///  {"toolCallId": "call_VIPvQq1KrYbI", "name": "send_confirmation", "result": "{\"success\":true,\"result\":{\"sent\":1}}"},
-///  {"toolCallId": "call_VIPvQq1KrYbJ", "name": "send_confirmation", "error": "The message has no text."}]}
+///  {"toolCallId": "call_VIPvQq1KrYbJ", "name": "send_confirmation",
+///   "error": "The message has no text; call the tool again with a text."}]}
 /// ```
 #[operation(POST "/api/tools/{id}/execute", by(toolToken), also(401 = NotItsToken, 404, 429, 500, 502, 503, 504), resource(Execute), throttle(Vapi), answers(describe_outcomes))]
 async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent<ToolCall>) -> Result<Reply> {

@@ -91,9 +91,13 @@ async fn add_member(deps: &Deps, asked: &Asked<'_>, body: Sent<NewMember>) -> Re
     if (there.role, &there.contact) == (new.role, &new.contact) {
         return Ok(Made::There(there.into()));
     }
+    let differs = if there.role == new.role {
+        "with another name, e-mail address, phone number or time zone".to_owned()
+    } else {
+        format!("with the role {}", there.role.as_str())
+    };
     Err(Error::Conflict(format!(
-        "this user is a member already, with the role {}; change it with PATCH /members/{{user_id}}",
-        there.role.as_str()
+        "this user is a member already, {differs}; change it with PATCH /api/{{slug}}/members/{{user_id}}"
     )))
 }
 

@@ -128,10 +128,17 @@ pub(crate) fn read_budgets(mut fields: Fields<'_>) -> Option<NewBudgets> {
 /// Makes the organization with its owner, or finds it.
 ///
 /// # Errors
-/// [`Error::Conflict`] if the slug is another owner's.
+/// [`Error::Conflict`] if the slug is another owner's; [`Error::Invalid`] for an unknown slug with `add_owner`.
 pub(crate) async fn make(deps: &Deps, wanted: Wanted) -> Result<Report> {
     if let Some(existing) = deps.organizations.holder_of(&wanted.slug).await? {
         return found(deps, existing, &wanted).await;
+    }
+    if wanted.add_owner {
+        // A misspelt slug must not make an organization that nobody wants.
+        return Err(Error::invalid(
+            "organization.slug",
+            "names no organization, so nobody was added; check it, or leave ADD_OWNER (\"add_owner\") out to make one",
+        ));
     }
     let now = Timestamp::now();
     let organization = Organization {

@@ -60,8 +60,6 @@ pub(crate) struct Label(pub(crate) String);
 shared::described!(Label => {"type": "string", "minLength": 1, "maxLength": LONGEST_LABEL});
 
 impl Given for Label {
-    const NOT_CLEARED: &'static str = "cannot be cleared";
-
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         fields.get(name)?;
         fields.required_name(name, LONGEST_LABEL).map(Self)

@@ -26,7 +26,7 @@ use shared::{
         AgentId, E164, Intent, KeyService, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp,
     },
     platform,
-    store::{Agents, DoNotCallList, Page, PhoneNumbers},
+    store::{Agents, DoNotCallList, NUMBER_IS_REGISTERED, Page, PhoneNumbers},
 };
 
 use uuid::Uuid;
@@ -223,7 +223,7 @@ async fn register(
     // Only a caller who has proved ownership learns that the number is registered. A row written by hand has no guard item.
     checked?;
     if present?.is_some() {
-        return Err(Error::Conflict("this number is already registered".into()));
+        return Err(Error::Conflict(NUMBER_IS_REGISTERED.into()));
     }
     let id = PhoneNumberId::generate();
     let now = Timestamp::now();
@@ -360,7 +360,11 @@ async fn check(
         }
     }
     if !at_vapi? {
-        problems.add("vapi_phone_number_id", "is not VAPI's id of this number");
+        problems.add(
+            "vapi_phone_number_id",
+            "is not VAPI's id of this number; GET /phone-number at VAPI lists the ids, with the key of the account that this \
+             organization uses",
+        );
     }
     problems.into_result(Some(()))
 }

@@ -5,18 +5,19 @@ use std::fmt;
 /// Address and key of the platform's LLM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LlmService {
-    pub(crate) api_key: String,
+    pub api_key: String,
     /// Without a trailing slash.
-    pub(crate) url: String,
-    pub(crate) model: Option<String>,
+    pub url: String,
+    pub model: Option<String>,
 }
 
 impl LlmService {
-    /// Reads `LLM_API_KEY`, `LLM_URL` (default: OpenRouter) and `LLM_MODEL`; `None` without a key. Empty variables
-    /// count as absent.
+    /// Reads `LLM_API_KEY`, `LLM_URL` (an earlier name is `LLM_BASE_URL`; default: OpenRouter) and `LLM_MODEL`; `None`
+    /// without a key. Empty variables count as absent.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let given = |name| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        let url = given("LLM_URL").unwrap_or_else(|| shared::clients::llm::OPENROUTER.to_owned());
+        let url = given("LLM_URL").or_else(|| given("LLM_BASE_URL"));
+        let url = url.unwrap_or_else(|| shared::clients::llm::OPENROUTER.to_owned());
         Some(Self {
             api_key: given("LLM_API_KEY")?,
             url: url.trim_end_matches('/').to_owned(),
@@ -49,6 +50,14 @@ mod tests {
         let elsewhere = [("LLM_API_KEY", "k"), ("LLM_URL", "https://llm.example.com/v1/"), ("LLM_MODEL", "small")];
         let service = of(&elsewhere).unwrap();
         assert_eq!((service.url.as_str(), service.model.as_deref()), ("https://llm.example.com/v1", Some("small")));
+    }
+
+    #[test]
+    fn a_gateways_key_goes_to_the_gateway_under_either_name_of_its_address() {
+        let at = |addresses: &[(&str, &str)]| of(&[&[("LLM_API_KEY", "k")][..], addresses].concat()).unwrap().url;
+        assert_eq!(at(&[("LLM_BASE_URL", "https://old.example.com")]), "https://old.example.com");
+        let both = [("LLM_BASE_URL", "https://old.example.com"), ("LLM_URL", "https://llm.example.com/v1")];
+        assert_eq!(at(&both), "https://llm.example.com/v1");
     }
 
     #[test]

@@ -484,10 +484,7 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
         } else if said.starts_with("is not a known field") {
             (Code::UnknownField, "Leave it out.")
         } else if place.starts_with("/schema") {
-            (
-                Code::InvalidSchema,
-                "Write a JSON Schema of draft 2020-12 with the keywords that docs/automations.md lists.",
-            )
+            (Code::InvalidSchema, "Write a JSON Schema of draft 2020-12 with the keywords that docs/runs.md lists.")
         } else {
             (Code::InvalidValue, "Change it so.")
         };

@@ -14,7 +14,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// 401: the caller is unknown.
-    #[error("authentication is required")]
+    #[error("authentication is required; send a valid token as Authorization: Bearer …")]
     Unauthenticated,
     /// 403: the caller is known and may not do this.
     #[error("{0}")]

@@ -71,7 +71,10 @@ impl Agents {
         let guard = self.table.put_item(guard).when("attribute_not_exists(#id)");
         transact(vec![row, guard]).await.map_err(|refused| match refused {
             Refused::Condition(0) => Error::internal("a new agent's id is taken"),
-            refused => refused.or("this assistant is already registered"),
+            refused => refused.or(
+                "this assistant is already registered, here (GET /api/{slug}/agents) or by another organization, which must first \
+                 remove its agent",
+            ),
         })
     }
 

@@ -25,7 +25,8 @@ const WHAT: &str = "hook";
 /// Of the services of organizations' own hooks.
 const OWN_PREFIX: &str = "own.";
 const OVERTAKEN: &str = "another change of this hook came in between; try again";
-const TAKEN: &str = "another active hook has this tenant; a tenant's events are for one hook only";
+const TAKEN: &str = "another active hook has this tenant; a tenant's events are for one hook only: delete that hook, here \
+                     (GET /api/{slug}/hooks) or in the organization that has it, or make this one without a tenant, for its own address";
 
 #[derive(Clone)]
 pub struct Hooks {

@@ -21,6 +21,10 @@ use crate::{
 
 const OVERTAKEN: &str = "another change of this phone number came in between; try again";
 
+/// The refusal of a number that any organization has.
+pub const NUMBER_IS_REGISTERED: &str = "this number is already registered, here (GET /api/{slug}/phone-numbers) or by another \
+                                        organization, which must first remove it";
+
 const WHAT: &str = "phone number";
 
 #[derive(Clone)]
@@ -101,7 +105,7 @@ impl PhoneNumbers {
         transact(writes).await.map_err(|refused| match refused {
             Refused::Condition(0) => Error::internal("a new phone number's id is taken"),
             Refused::Condition(3) => Error::NotFound("agent"),
-            refused => refused.or("this number is already registered"),
+            refused => refused.or(NUMBER_IS_REGISTERED),
         })
     }
 

@@ -144,6 +144,7 @@ async fn an_assistant_is_registered_once_and_the_refusal_says_nothing_of_whose_i
     let foreign = register(&world, &json!({"external_assistant_id": theirs.assistant_id, "name": "Mine"})).await;
     assert_eq!((again.status, foreign.status), (409, 409));
     assert_eq!(again.body["detail"], foreign.body["detail"]);
+    assert!(again.body["detail"].as_str().unwrap().contains("which must first remove its agent"), "{}", again.body);
     for hidden in [&theirs.organization_id, &theirs.slug, &theirs.agent_id] {
         assert!(!foreign.body.to_string().contains(hidden.as_str()), "{}", foreign.body);
     }

@@ -219,7 +219,9 @@ async fn a_tenant_is_one_active_hooks_of_all_organizations() {
     let pending = text(&listed["items"][0]["id"]).to_owned();
     let activated = json!({"secret": "of their own"});
     let path = format!("/{pending}");
-    assert_eq!(world.hooks(&world.other, "PATCH", &path, &activated).await.status, 409);
+    let taken = world.hooks(&world.other, "PATCH", &path, &activated).await;
+    assert_eq!(taken.status, 409);
+    assert!(text(&taken.body["detail"]).contains("delete that hook"), "{}", taken.body);
     assert_eq!(world.aws.secret_names(SECRETS).len(), 1, "and its secret is gone again");
     let message = slack_message("Ev1", "Hello");
     let shared = world.signed("/api/hooks/slack", Signer::Slack(SLACK_SECRET), &message);

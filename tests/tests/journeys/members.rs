@@ -124,9 +124,12 @@ async fn the_same_once_more_is_the_row_and_another_role_is_for_patch() {
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 201]);
     assert_eq!(one.body, other.body);
-    for body in [json!({"user_id": ANA, "role": "admin"}), json!({"user_id": ANA, "role": "member", "name": "Ana"})] {
+    for (body, differs) in [
+        (json!({"user_id": ANA, "role": "admin"}), "with the role member;"),
+        (json!({"user_id": ANA, "role": "member", "name": "Ana"}), "with another name,"),
+    ] {
         let refused = detail(&ask(&world, owner, "POST", "", &body).await, 409);
-        assert!(refused.contains("the role member") && refused.contains("PATCH"), "{refused}");
+        assert!(refused.contains(differs) && refused.contains("PATCH /api/{slug}/members/{user_id}"), "{refused}");
     }
     assert_eq!(role(&world, ANA).as_deref(), Some("member"));
     // Oneself is a member already.

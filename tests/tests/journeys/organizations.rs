@@ -127,6 +127,10 @@ async fn a_making_that_broke_off_is_none_and_one_whose_answer_was_lost_is_found(
 async fn an_operator_lets_an_owner_in_again() {
     let world = World::start().await;
     make(&world, json!({"slug": "harbour", "owner": "a-slip-of-the-pen"})).await.unwrap();
+    let before = stored(&world);
+    let misspelt = make(&world, json!({"slug": "harbor", "owner": OWNER, "add_owner": true})).await;
+    assert_eq!(wrong(misspelt), ["organization.slug"]);
+    assert_eq!(stored(&world), before, "a misspelt slug makes no organization");
     let added = make(&world, json!({"slug": "harbour", "owner": OWNER, "add_owner": true})).await.unwrap();
     assert_eq!(added["result"], "owner_added");
     assert_eq!(tools(&world, "harbour", OWNER).await, 200);

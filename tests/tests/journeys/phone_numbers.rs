@@ -164,6 +164,7 @@ async fn a_number_is_registered_once_and_the_refusal_says_nothing_of_whose_it_is
     let world = World::start().await;
     let again = register(&world, &ours(&world)).await;
     assert_eq!(again.status, 409, "{}", again.body);
+    assert!(again.body["detail"].as_str().unwrap().contains("which must first remove it"), "{}", again.body);
 
     // The other organization owns the number at Twilio now.
     let mut body = ours(&world);
@@ -313,7 +314,9 @@ async fn vapis_id_of_a_number_is_taken_for_this_number_alone() {
     };
     let unknown = Uuid::new_v4().to_string();
     for id in [&theirs, &unknown] {
-        assert_eq!(register(&world, &with(id)).await.wrong_fields(), ["vapi_phone_number_id"]);
+        let refused = register(&world, &with(id)).await;
+        assert_eq!(refused.wrong_fields(), ["vapi_phone_number_id"]);
+        assert!(text(&refused.body["errors"][0]["problem"]).contains("GET /phone-number at VAPI"), "{}", refused.body);
     }
     let row = register(&world, &with(&ours)).await.expect(201);
     let id = text(&row["id"]);

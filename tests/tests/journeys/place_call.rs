@@ -167,7 +167,8 @@ async fn quotas_hold_for_the_number_and_for_the_person() {
     assert!(sentence(&place(&world, &other, &json!({"to": phone(1)})).await).contains("per_person_and_day"));
     // A call that VAPI refuses counts for nobody.
     world.vapi.inject(Fault::status(400).on("POST", "/call"));
-    sentence(&place(&world, &twice, &json!({"to": phone(2)})).await);
+    let refused = sentence(&place(&world, &twice, &json!({"to": phone(2)})).await);
+    assert!(refused.ends_with("do not place it again now."), "{refused}");
     assert_eq!(place(&world, &twice, &json!({"to": phone(2)})).await.expect(200)["answer"]["success"], true);
     let full = sentence(&place(&world, &twice, &json!({"to": phone(3)})).await);
     assert!(full.contains("per_day: 2"), "{full}");

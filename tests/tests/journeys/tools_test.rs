@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use tests::{
-    Answer, Event, Fault, Options, World, ai_sms, api_request, phone,
+    Answer, Event, Fault, Options, Trouble, World, ai_sms, api_request, phone,
     secret_names::{HARMLESS, SECRET, assert_shown, texts},
     slack_action,
     standins::{self, Standin, twilio},
@@ -377,7 +377,21 @@ async fn an_organization_without_a_number_is_told_so() {
     world.aws.delete("phone_numbers", &world.home.phone_number_id);
     let tried = world.try_tool(&sending(&tool)).await.expect(200);
     assert_eq!(tried["status"], "failed");
-    assert!(tried["answer"]["error"].as_str().unwrap().contains("No SMS can be sent"), "{tried}");
+    let told = tried["answer"]["error"].as_str().unwrap();
+    assert!(told.contains("No SMS can be sent") && told.ends_with("offer something else."), "{tried}");
+}
+
+#[tokio::test]
+async fn a_model_whose_message_is_not_sent_is_told_the_next_step() {
+    let world = World::start().await;
+    let tool = world.tool(&ai_sms()).await;
+    let mut blank = sending(&tool);
+    blank["arguments"]["text"] = json!(" ");
+    let tried = world.try_tool(&blank).await.expect(200);
+    assert!(tried["answer"]["error"].as_str().unwrap().ends_with("call the tool again with a text."), "{tried}");
+    world.aws.inject(Fault::new("GetSecretValue", "*", Trouble::Error("InternalServiceError")).times(9));
+    let tried = world.try_tool(&sending(&tool)).await.expect(200);
+    assert!(tried["answer"]["error"].as_str().unwrap().ends_with("try again in a moment."), "{tried}");
 }
 
 // ----------------------------------------------------------------------------------------------------- tried wrongly

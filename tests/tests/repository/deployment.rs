@@ -22,7 +22,9 @@ async fn a_first_deployment_protects_its_tables_once_all_is_made() {
     let refused = account.deploy(&[]);
     refused.failed_with(&["VapiApiKey is what stands there, which is not like"]);
     account.parameters(&format!("\u{feff}# ours\r\n\r\n{}", text.replace('\\', "")));
-    account.deploy(&[]).succeeded();
+    let deployed = account.deploy(&[]);
+    deployed.succeeded();
+    deployed.says("make catalogue STACK=shop");
 
     let deployments = account.calls("cloudformation deploy");
     assert_eq!(deployments.len(), 2, "made, then protected");
@@ -112,6 +114,38 @@ async fn a_deployment_that_is_interrupted_leaves_no_file_and_says_how_to_go_on()
     assert_eq!(stopped.code, Some(130), "{stopped}");
     stopped.says("CloudFormation goes on by itself");
     stopped.says("aws cloudformation describe-stacks --stack-name shop");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_region_of_an_invocation_may_have_either_name() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    let made = account.run("infra/organization", &["--stack", "shop", "--owner", "1", "--", "harbour"], &[]);
+    made.succeeded();
+    assert_eq!(account.calls("lambda invoke --function-name shop-operator").len(), 1);
+}
+
+/// The commands that make would run in a shell with a NAME of its own.
+fn commands(arguments: &[&str]) -> String {
+    let mut make = std::process::Command::new("make");
+    make.arg("-n").args(arguments).env("NAME", "laptop").current_dir(account::root());
+    let run = Run::of(make.env_remove("MAKEFLAGS").env_remove("MFLAGS"));
+    run.succeeded();
+    run.output
+}
+
+#[test]
+fn the_machines_name_is_not_the_organizations_and_the_shells_clock_is_not_a_time_limit() {
+    let organization = ["organization", "SLUG=harbour", "OWNER=1"];
+    let made = commands(&organization);
+    assert!(!made.contains("--name"), "{made}");
+    let made = commands(&[&organization[..], &["NAME=Harbour Dental"]].concat());
+    assert!(made.contains("--name"), "{made}");
+    // bash gives SECONDS a meaning of its own.
+    let fuzzed = commands(&["fuzz", "SECONDS=7"]);
+    assert!(fuzzed.contains("FUZZ_SECONDS=7 tests/fuzz/run"), "{fuzzed}");
+    let script = std::fs::read_to_string(account::root().join("tests/fuzz/run")).unwrap();
+    assert!(script.contains("FUZZ_SECONDS:-60") && !script.contains("{SECONDS"), "{script}");
 }
 
 #[test]

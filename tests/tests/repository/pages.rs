@@ -58,6 +58,19 @@ fn the_pages_commands_are_commands_of_a_plain_shell() {
 }
 
 #[test]
+fn the_page_that_a_refusal_of_a_schema_names_lists_the_keywords_of_the_code() {
+    let module = read("shared/src/core/json_schema.rs");
+    let rows: Vec<&str> = module.lines().filter_map(|line| line.strip_prefix("//! | ")).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    let page = "docs/runs.md";
+    assert!(read("shared/src/automation/validation.rs").contains(&format!("the keywords that {page} lists")));
+    let text = read(page);
+    for row in rows {
+        assert!(text.contains(row), "{page} lacks: {row}");
+    }
+}
+
+#[test]
 fn field_is_the_same_by_hand_and_in_the_local_stacks_shell() {
     let page = code("docs/getting-started.md", "sh");
     let field = page.iter().find(|code| code.starts_with("field()")).expect("the page defines it");

@@ -210,7 +210,7 @@ fn quotas() -> Value {
     let properties = json!({
         "runs_per_hour": quota(usual.runs_per_hour, highest.runs_per_hour, "Runs that may begin in an hour"),
         "effects_per_run": quota(usual.effects_per_run, highest.effects_per_run, "Calls of tools that change something, in one run"),
-        "messages_per_day": quota(usual.messages_per_day, highest.messages_per_day, "SMS, e-mails and chat messages in a day"),
+        "messages_per_day": quota(usual.messages_per_day, highest.messages_per_day, "SMS, e-mails, chat messages and placed calls in a day"),
     });
     object("The limits of its runs", &properties, &[])
 }

@@ -13,7 +13,7 @@ pub struct AutomationQuotas {
     /// Calls of tools that change something.
     #[schema(minimum = 1, maximum = Self::HIGHEST.effects_per_run)]
     pub effects_per_run: u32,
-    /// SMS, e-mails and chat messages in a UTC day.
+    /// SMS, e-mails, chat messages and placed calls in a UTC day.
     #[schema(minimum = 1, maximum = Self::HIGHEST.messages_per_day)]
     pub messages_per_day: u32,
 }

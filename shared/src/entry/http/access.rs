@@ -152,7 +152,7 @@ fn check_query(request: &Request, known: &[&str]) -> Result<()> {
     for (name, _) in query(request) {
         if !name.is_empty() && !known.contains(&name.as_str()) && !told.contains(&name) {
             let may = match known {
-                [] => "none is known here".to_owned(),
+                [] => "this route takes none, leave it out".to_owned(),
                 known => format!("known are {}", known.join(", ")),
             };
             problems.add(name.clone(), format!("is not a known query parameter; {may}"));

@@ -249,7 +249,9 @@ impl ApiRequest {
     ) -> Result<Request, String> {
         let missing = variables::Unknown::sentence;
         let url = self.url.value(arguments.get("url"), conversation, Encoding::Url).map_err(missing)?;
-        let Some(Value::String(url)) = url else { return Err("The tool has no address to call.".into()) };
+        let Some(Value::String(url)) = url else {
+            return Err("The tool has no address to call; call it again with the address as url.".into());
+        };
         let mut url = services.outbound.parse(&url).map_err(|why| self.not_sent(&why))?;
         self.allowed_hosts.check(&url).map_err(|why| self.not_sent(&why))?;
         // Validation rejects such tools now, but older rows may contain them.

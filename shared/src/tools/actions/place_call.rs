@@ -268,7 +268,8 @@ impl PlaceCall {
             }
             Err(NotPlaced::Refused(cause)) => {
                 services.quotas.release(taken).await?;
-                let sentence = "Nobody was called: the phone service did not take the call.";
+                let sentence = "Nobody was called: the phone service did not take the call; say so, and do not place it \
+                                again now.";
                 Ok(ToolOutcome::failed(sentence).because(cause))
             }
             Err(NotPlaced::Unknown(cause)) => {

@@ -138,7 +138,10 @@ impl Sms {
         };
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
-            Err(error) => return Ok(ToolOutcome::failed("The SMS service is not available just now.").because(error)),
+            Err(error) => {
+                let sentence = "The SMS service is not available just now; try again in a moment.";
+                return Ok(ToolOutcome::failed(sentence).because(error));
+            }
         };
         let (account, from, text) = (&account, &from.number, text.as_str());
         let deliveries = join_all(recipients.into_iter().map(|(to, number)| async move {
@@ -255,7 +258,7 @@ impl Sms {
         let text = self.text.value(arguments.get("text"), conversation, Encoding::Plain);
         let text = match text.map_err(Unknown::sentence)? {
             Some(Value::String(text)) if !text.trim().is_empty() => text,
-            _ => return Err("The message has no text.".into()),
+            _ => return Err("The message has no text; call the tool again with a text.".into()),
         };
         if text.chars().count() > LONGEST_TEXT {
             return Err(format!("The message is longer than {LONGEST_TEXT} characters; shorten it."));
@@ -280,7 +283,9 @@ impl Sms {
     async fn sender(&self, services: &ActionClients, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
         match self.from {
             Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
-                "No SMS can be sent from the number that was called: it is not set up for that.".into()
+                "No SMS can be sent from the number that was called: it is not set up for that; do not try again, and offer \
+                 something else."
+                    .into()
             })),
             Sender::SpecificNumber { phone_number_id: id } => {
                 let row = found(services.phone_numbers.get(context.organization, id).await)?;

@@ -25,8 +25,8 @@ const MOST_FAILURES: usize = 20;
 const MOST_LEFT: usize = 500;
 /// The time for one tool, and the least remaining time for another page.
 const ONE: Duration = Duration::from_secs(20);
-/// Every process has read the new key by then, since secrets are read again after five minutes. An earlier token could reach a
-/// process without its key.
+/// Every process has read the new key by then, since the deployment's secrets are read again after a minute. An earlier token
+/// could reach a process without its key.
 const KNOWN_AFTER: Duration = Duration::from_secs(6 * 60);
 
 #[derive(Default)]

@@ -11,6 +11,7 @@ pub(super) static EXPECTED: &[Expected] = &[
     then("field() {", "echo '{\"a\": [{\"b\": \"found\"}]}' | field a.0.b", &["found"]),
     then("POOL=", "echo \"$USER_ID $CLIENT $ISSUER\"", &["https://cognito-idp.us-east-1.amazonaws.com/us-east-1_"]),
     then(DEPLOYS, "curl -sS \"$API/console/settings.json\"", &["us-east-1_"]),
+    shows("make catalogue", &["\"result\": \"loaded\"", "\"Calls\""]),
     shows("SLUG=harbour-dental", &["harbour-dental"]),
     shows("TOKEN=", &["{\"items\":[],\"next_cursor\":null}"]),
     shows("COLLEAGUE=", &["\"role\":\"member\"", "\"role\":\"admin\"", "\"role\":\"owner\"", "Ana Ruiz"]),
@@ -23,9 +24,10 @@ pub(super) static EXPECTED: &[Expected] = &[
         "VAPI_NUMBER=",
         "curl -sS -G \"$TWILIO/2010-04-01/Accounts/$ACCOUNT_SID/IncomingPhoneNumbers.json\" -u \"$ACCOUNT_SID:$AUTH_TOKEN\" \\\n\
          --data-urlencode \"PhoneNumber=$NUMBER\"",
-        &["/twilio/inbound_call\""],
+        &["/twilio/inbound_call\"", "\"sms_url\":\"\""],
     ),
     shows("SID=", &["/incoming\"", "\"voice_method\":\"POST\""]),
+    shows("api \"/phone-numbers/$PHONE_NUMBER\" -X PATCH", &["\"vapi_phone_number_id\":\""]),
     shows("TOOL=", &["\"tool_id\""]),
     shows("CALL=$(curl", &["{\"result\":", "200", "\"body\":\"Harbour Street 4\"", "\"from\":\"+14155550170\""]),
     then(

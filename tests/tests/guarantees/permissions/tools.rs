@@ -267,8 +267,9 @@ pub(super) async fn catalogue(asked: &mut Permissions, world: &mut World) {
     files.remove("slack.json");
     assert_eq!(invoke(json!({"files": files})).await["result"], "loaded");
     invoke(json!({"import": {"app": "slack_v2"}})).await;
-    for (slug, owner) in [("harbour", "one"), (&world.home.slug[..], "another")] {
-        invoke(json!({"organization": {"slug": slug, "owner": owner, "add_owner": true}})).await;
+    invoke(json!({"organization": {"slug": "harbour", "owner": "one"}})).await;
+    for slug in ["harbour", &world.home.slug] {
+        invoke(json!({"organization": {"slug": slug, "owner": "another", "add_owner": true}})).await;
     }
     invoke(json!({"budgets": {"slug": "harbour", "runs_per_hour": 5}})).await;
     note(asked, "operator", world);

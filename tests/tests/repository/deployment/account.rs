@@ -244,7 +244,7 @@ impl Account {
 
     /// Runs the AWS CLI as the operator.
     pub(crate) fn aws(&self, arguments: &[&str]) {
-        Run::of(self.command("aws", &[]).args(arguments)).succeeded();
+        Run::of(self.command("aws", &[("AWS_DEFAULT_REGION", "eu-central-1")]).args(arguments)).succeeded();
     }
 
     /// A deployment that receives Ctrl-C during its first call with these words.

@@ -13,7 +13,8 @@ import time
 
 FOLDER = pathlib.Path(os.environ["AWS_STAND_IN"])
 ACCOUNT = json.loads((FOLDER / "account.json").read_text())
-REGION = os.environ.get("AWS_REGION")
+# The name that version 1 of the CLI knows.
+REGION = os.environ.get("AWS_DEFAULT_REGION")
 FLAGS = {"--recursive", "--only-show-errors", "--no-fail-on-empty-changeset", "--include-planned-deletion"}
 FLAGS |= {"--force-delete-without-recovery", "--no-deletion-protection-enabled"}
 UPDATABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"}
@@ -114,6 +115,16 @@ def existing(name):
     return found[0] if found else None
 
 
+def as_made(resource):
+    """A table with these properties. A later update of the stack leaves key, indexes and TTL alone, which no test changes."""
+    properties = resource["Properties"]
+    parts = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+    return {
+        "shape": {part: properties[part] for part in parts if part in properties},
+        "expires": properties.get("TimeToLiveSpecification", {}).get("AttributeName"),
+    }
+
+
 def deploy(options):
     text = pathlib.Path(options["--template-file"]).read_text(encoding="utf-8")
     template = read(text)
@@ -144,10 +155,11 @@ def deploy(options):
                 if physical in taken:
                     failed = (logical, kind, f"{physical} already exists")
                     break
-                taken[physical] = {}
+                taken[physical] = as_made(resource) if kind == TABLE else {}
             made.append(logical)
             stack["resources"][logical] = [physical, kind]
-        if kind == TABLE:
+        # An update sets the properties that differ from the template before.
+        if kind == TABLE and (logical in made or stack.get("protects") != protects):
             ACCOUNT["tables"][stack["resources"][logical][0]]["protected"] = protects
         if logical == (ACCOUNT.get("fails") or [None])[0]:
             failed = (logical, kind, ACCOUNT["fails"][1])
@@ -159,6 +171,7 @@ def deploy(options):
         refuse("Failed to create/update the stack.", 255)
     stack["Parameters"] = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
     stack["template"] = text
+    stack["protects"] = protects
     stack["secret"] = [key for key, parameter in template["Parameters"].items() if parameter.get("NoEcho")]
     of_stack(stack, "CREATE_COMPLETE" if creates else "UPDATE_COMPLETE")
     print(f"Successfully created/updated stack - {name}")
@@ -210,7 +223,10 @@ def create_change_set(options):
     imported = {each["LogicalResourceId"]: each for each in request["ResourcesToImport"]}
     if set(imported) != set(template["Resources"]):
         error("ValidationError", "CreateChangeSet", "an import adds what it imports, and nothing else")
-    stack["change_set"] = {"name": request["ChangeSetName"], "status": "AVAILABLE", "imported": {}}
+    protects = holds(template["Conditions"]["ProtectsTables"], parameters, template["Conditions"])
+    stack["change_set"] = {"name": request["ChangeSetName"], "status": "AVAILABLE", "imported": {}, "protects": protects}
+    if ACCOUNT.get("unimportable"):
+        stack["change_set"].update(status="UNAVAILABLE", reason=ACCOUNT["unimportable"])
     for logical, each in imported.items():
         resource = template["Resources"][logical]
         taken, key = (ACCOUNT["tables"], "TableName") if resource["Type"] == TABLE else (ACCOUNT["secrets"], "Id")
@@ -232,7 +248,9 @@ def wait(operation, options):
 
 def execute_change_set(options):
     stack = existing(options["--stack-name"])
+    # The tables stay as they are, and count as what the template says.
     stack["resources"] = stack["change_set"]["imported"]
+    stack["protects"] = stack["change_set"]["protects"]
     of_stack(stack, "IMPORT_COMPLETE")
 
 
@@ -261,6 +279,18 @@ def copy(source, target):
     ACCOUNT["uploaded"] = sorted(f"{bucket}/{key}/{path.name}" for path in pathlib.Path(source).iterdir() if path.read_bytes())
 
 
+def describe_table(options):
+    name = options["--table-name"]
+    table = ACCOUNT["tables"][name]
+    return {"Table": {"TableName": name, "DeletionProtectionEnabled": table.get("protected", False), **table.get("shape", {})}}
+
+
+def describe_time_to_live(options):
+    expires = ACCOUNT["tables"][options["--table-name"]].get("expires")
+    described = {"TimeToLiveStatus": "ENABLED", "AttributeName": expires} if expires else {"TimeToLiveStatus": "DISABLED"}
+    return {"TimeToLiveDescription": described}
+
+
 def delete_table(options):
     name = options["--table-name"]
     if ACCOUNT["tables"][name].get("protected"):
@@ -275,6 +305,14 @@ def delete_secret(options):
     else:
         ACCOUNT["secrets"][options["--secret-id"]]["deleted"] = options["--recovery-window-in-days"]
     return {}
+
+
+def invoke(options, answer):
+    """An invocation of the function `operator`, which makes an organization."""
+    if options["--function-name"].removesuffix("-operator") not in [stack["StackName"] for stack in ACCOUNT["stacks"].values()]:
+        error("ResourceNotFoundException", "Invoke", f"Function not found: {options['--function-name']}")
+    pathlib.Path(answer).write_text(json.dumps({"result": "made", "organization": {}}))
+    return {"StatusCode": 200}
 
 
 def list_secrets(options):
@@ -302,8 +340,8 @@ OPERATIONS = {
     "cloudformation describe-change-set": (CHANGES, describe_change_set),
     "cloudformation execute-change-set": (CHANGES, execute_change_set),
     "dynamodb list-tables": (set(), lambda o: {"TableNames": sorted(ACCOUNT["tables"])}),
-    "dynamodb describe-table": ({"--table-name"}, lambda o: {"Table": {
-        "TableName": o["--table-name"], "DeletionProtectionEnabled": ACCOUNT["tables"][o["--table-name"]].get("protected", False)}}),
+    "dynamodb describe-table": ({"--table-name"}, describe_table),
+    "dynamodb describe-time-to-live": ({"--table-name"}, describe_time_to_live),
     "dynamodb delete-table": ({"--table-name"}, delete_table),
     "secretsmanager list-secrets": ({"--include-planned-deletion", "--filters"}, list_secrets),
     "secretsmanager delete-secret": (
@@ -343,6 +381,8 @@ def main():
         answer = wait(plain[0], options)
     elif (service, operation) == ("s3", "cp"):
         answer = copy(*plain)
+    elif (service, operation) == ("lambda", "invoke"):
+        answer = invoke(options, *plain)
     else:
         known, run = OPERATIONS.get(f"{service} {operation}") or refuse(f"Found invalid choice '{operation}'", 252)
         if plain or set(options) - known:

@@ -41,6 +41,56 @@ async fn destroying_keeps_the_data_and_the_next_deployment_takes_it_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tables_of_another_release_are_not_taken_over_and_unprotected_ones_are_protected_again() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.destroy(&[SURE]).succeeded();
+    let kept = account.state()["tables"].clone();
+    account.set_at(&["tables", "shop-agents", "shape", "GlobalSecondaryIndexes"], json!([]));
+    account.set_at(&["tables", "shop-calls", "expires"], json!(null));
+    account.deploy(&[("ADOPT", "1")]).failed_with(&[
+        "These 2 things",
+        "shop-agents is of another release (it lacks the index by_organization): check that release out, deploy it with \
+         ADOPT=1, then upgrade",
+        "shop-calls is of another release (its rows do not expire by expires_at",
+    ]);
+    assert!(account.calls("cloudformation create-change-set").is_empty());
+
+    account.set("tables", kept);
+    account.set_at(&["tables", "shop-agents", "protected"], json!(false));
+    account.deploy(&[("ADOPT", "1")]).succeeded();
+    assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
+    assert_eq!(account.state()["tables"]["shop-calls"]["protected"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adoption_that_fails_leaves_no_stack_behind() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.destroy(&[SURE]).succeeded();
+    account.set("unimportable", json!("the table shop-agents is being updated"));
+    account
+        .deploy(&[("ADOPT", "1")])
+        .failed_with(&["They cannot be taken over: the table shop-agents is being updated", "nothing was made"]);
+    for stack in account.state()["stacks"].as_object().unwrap().values() {
+        assert_eq!(stack["StackStatus"], "DELETE_COMPLETE", "{}", stack["StackId"]);
+    }
+    account.set("unimportable", json!(null));
+    account.deploy(&[("ADOPT", "1")]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn protected_tables_of_a_stack_that_cannot_be_deployed_any_more_are_unprotected_by_hand() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.set("undeletable", json!("CreateToolRole"));
+    account.destroy(&[SURE]).failed_with(&["make destroy STACK=shop goes on"]);
+    let refused = account.destroy(&[SURE, ("DATA", "delete")]);
+    refused.failed_with(&["are protected against deletion", "for table in shop-", "--no-deletion-protection-enabled"]);
+    assert!(!refused.output.contains("make deploy"), "a stack that is DELETE_FAILED takes no deployment: {refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn data_is_deleted_only_on_request_and_if_unprotected() {
     let account = Account::new().await;
     account.deploy(&[]).succeeded();

@@ -42,6 +42,28 @@ fn the_commands_for_operators_are_shell() {
     }
 }
 
+/// Values that the reader brings along.
+const GIVEN: [&str; 7] = ["ACCOUNT_SID", "AGENT", "CALL", "NEW_AUTH_TOKEN", "NUMBER_ID", "TOKEN", "VERSION"];
+
+#[test]
+fn an_operators_command_is_about_the_named_stack_and_uses_no_unset_variable() {
+    let text = shell().join("\n");
+    for line in text.lines().filter(|line| !line.starts_with("STACK=")) {
+        assert!(!line.contains("switchboard"), "another stack's resource: {line}");
+        assert!(
+            !line.contains("make deploy") || line.contains("STACK=\"$STACK\""),
+            "another stack's deployment: {line}"
+        );
+        // It exists only after a build.
+        assert!(!line.contains("target/"), "{line}");
+        assert!(!line.contains("contains(") && !line.contains("-prefix \"/aws"), "also of a stack `$STACK-…`: {line}");
+    }
+    let is_variable = |name: &String| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    for name in named(&text, "$").into_iter().chain(named(&text, "${")).filter(is_variable) {
+        assert!(GIVEN.contains(&name.as_str()) || text.contains(&format!("{name}=")), "{name} is set nowhere");
+    }
+}
+
 #[test]
 fn the_operators_commands_name_existing_things() {
     let template = Template::read();
@@ -52,7 +74,7 @@ fn the_operators_commands_name_existing_things() {
     let functions = functions();
     for (opens, there, least) in [
         (&["$(queue ", "$(arn ", "peek "][..], &queues, 4),
-        (&["--table-name \"$STACK-"], &tables, 3),
+        (&["--table-name \"$STACK-", "forget "], &tables, 3),
         (&["--function-name \"$STACK-", "/aws/lambda/$STACK-"], &functions, 1),
         (&["--secret-id \"$STACK/"], &secrets, 1),
     ] {

@@ -82,6 +82,12 @@ fn an_alarm_has_a_recipient_and_a_next_step() {
     }
     let rows = section.lines().filter(|line| line.starts_with("| `")).count();
     assert_eq!(rows, names.len(), "{PAGE} has rows of alarms that are gone");
+    // $0.10 each, beside the dashboard ($3) and the topic's key ($1).
+    let (count, cents) = (names.len(), 10 * names.len() + 400);
+    let costs = format!("the key of their topic, 1.00 | {}.{:02} |", cents / 100, cents % 100);
+    for said in [format!("They are {count}, and cost"), format!("| {count} alarms, 0.10 each; "), costs] {
+        assert!(page.contains(&said), "{PAGE} does not say: {said}");
+    }
 }
 
 #[test]
