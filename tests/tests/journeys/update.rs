@@ -130,6 +130,18 @@ async fn a_tool_that_vapi_lost_is_made_again_and_put_into_the_assistants() {
 }
 
 #[tokio::test]
+async fn an_agent_that_the_index_shows_late_loses_the_tool_before_vapi_does() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let agent = world.agents(1).await.remove(0);
+    world.attach_as(&world.home, &agent, tool["id"].as_str().unwrap()).await.expect(201);
+    world.aws.inject(aws::Fault::new("Query", "agent_tools", aws::Trouble::Lagging));
+    world.update(&tool, &preemptive_sms()).await.expect(200);
+    assert_eq!(world.aws.faults_left(), 0);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
 async fn vapi_failing_leaves_everything_as_it_was() {
     for fault in [Fault::status(500).times(9), Fault::status(400), Fault::drop_before().times(9)] {
         let world = World::start().await;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Assistants, Attachments, Edit, ExternalTools, References, SETTLING, StoredSecrets,
+    attachments::AgentsChanged,
     edit::kept,
     ownership, release,
     settle::{Progress, close, open, settle_now},
@@ -490,23 +491,14 @@ impl Lifecycle {
     ) -> Result<ToolDeletion> {
         let store = &self.attachments.agent_tools;
         if let Some(external) = &tool.external_tool_id {
-            // Until the index has no further agents: it may lag behind an attachment just before the lease.
-            let mut done: Vec<AgentId> = Vec::new();
-            loop {
-                let mut rows = store.of_tool(tool.organization_id, tool.id).await?;
-                rows.retain(|row| !done.contains(&row.agent_id));
-                if rows.is_empty() {
-                    break;
-                }
-                let removed = self.attachments.remove_from_assistants(rows, external, deadline).await;
-                done.extend(removed.done);
-                if let Some(error) = removed.error {
-                    let text = |agents: Vec<AgentId>| agents.iter().map(ToString::to_string).collect();
-                    return Err(Error::Partly { error: Box::new(error), done: text(done), left: text(removed.left) });
-                }
-                if !removed.left.is_empty() {
-                    return Ok(ToolDeletion::Deleting { agents_done: done, agents_left: removed.left });
-                }
+            let AgentsChanged { done, left, error } =
+                self.attachments.remove_from_assistants(tool, external, deadline).await?;
+            if let Some(error) = error {
+                let text = |agents: Vec<AgentId>| agents.iter().map(ToString::to_string).collect();
+                return Err(Error::Partly { error: Box::new(error), done: text(done), left: text(left) });
+            }
+            if !left.is_empty() {
+                return Ok(ToolDeletion::Deleting { agents_done: done, agents_left: left });
             }
             self.external.delete(tool.organization_id, external, deadline).await?;
         }
