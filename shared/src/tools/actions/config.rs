@@ -22,8 +22,8 @@ use crate::{
     error::Problems,
     fields::Fields,
     models::{
-        AsyncResult, ChatRules, Confirm, IfCallOver, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolId,
-        ToolName, ToolType,
+        AsyncResult, CALL_METADATA, ChatRules, Confirm, IfCallOver, Limits, Role, Sentence, Speech, Tool, ToolEffect,
+        ToolId, ToolName, ToolType,
     },
     redaction::{Marks, below},
     store::unreadable,
@@ -232,6 +232,11 @@ impl ToolConfig {
                     fields.problem(
                         &path.field,
                         "must be fixed or optional: the tool also runs on call start, when no model can fill it in",
+                    );
+                } else if path.argument == CALL_METADATA && parameter.property().is_some() {
+                    fields.problem(
+                        &path.field,
+                        "cannot be filled in by a model: VAPI sends the call's data under this name; make it fixed",
                     );
                 }
             }
