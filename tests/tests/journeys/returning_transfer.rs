@@ -313,6 +313,27 @@ async fn a_claim_of_the_call_whose_answer_was_lost_is_its_own() {
 }
 
 #[tokio::test]
+async fn a_transfer_whose_claim_got_no_answer_leaves_the_call_free_for_another() {
+    let transfer = Transfer::of(&json!({})).await;
+    let lost = tests::aws::Fault::new("UpdateItem", "calls", tests::aws::Trouble::DropAfter).times(3);
+    transfer.world.aws.inject(lost);
+    assert!(transfer.asked().await.sentence().contains("not available just now"));
+    assert_eq!((transfer.world.aws.faults_left(), transfer.line().moved_to.len()), (0, 0));
+    transfer.asked().await.result();
+    assert_eq!(transfer.line().moved_to.len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_transfer_is_told_where_the_call_cannot_be_released() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.world.twilio.end_line(&transfer.call.call_sid);
+    let denied = tests::aws::Trouble::Error("AccessDeniedException");
+    transfer.world.aws.inject(tests::aws::Fault::new("UpdateItem", "calls", denied).after(1));
+    assert!(transfer.asked().await.sentence().contains("nothing was changed"));
+    assert_eq!(transfer.world.aws.faults_left(), 0);
+}
+
+#[tokio::test]
 async fn a_request_whose_answer_could_not_be_recorded_begins_nothing_hours_later() {
     let transfer = Transfer::of(&json!({"say": SORRY})).await;
     transfer.asked().await.result();
