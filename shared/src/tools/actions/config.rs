@@ -438,6 +438,14 @@ impl ToolAction {
         }
     }
 
+    /// As [`ToolAction::normalize`], with all that a person hears before consent. A model words a summary anew each time.
+    pub(super) fn normalize_heard(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
+        match self {
+            Self::PlaceCall(_) => PlaceCall::respell(arguments),
+            _ => self.normalize(arguments, conversation),
+        }
+    }
+
     /// The parts of the effect with claims of their own; empty if the effect is indivisible.
     pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         match self {
