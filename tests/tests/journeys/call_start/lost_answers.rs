@@ -1,4 +1,4 @@
-//! Answers of the database that are lost while a call starts.
+//! Outages of the database, and its answers that are lost, while a call starts.
 
 use super::*;
 
@@ -16,4 +16,19 @@ async fn a_lost_answer_of_the_database_tells_the_context_once() {
         assert_eq!(told(&world, &call).len(), 1, "update {operation}");
         assert!(world.aws.row("calls", &call).unwrap()["context_injected_at"].is_string(), "update {operation}");
     }
+}
+
+/// A redelivery would come too late for the call.
+#[tokio::test]
+async fn an_outage_in_which_a_tool_cannot_begin_costs_the_call_no_result() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    answers(&crm, "customer", &json!({"name": "Ana"}));
+    world.aws.inject(tests::Fault::throttled("GetItem", "tools"));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.aws.faults_left(), 0);
+    let told = told(&world, &call);
+    assert!(told.len() == 1 && told[0].contains("Ana"), "{told:?}");
 }
