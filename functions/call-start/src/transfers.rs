@@ -69,7 +69,7 @@ pub(crate) async fn ring_next(
     let (count, sid) = (rang.to_string(), incoming.call_sid.as_str());
     let name = ["transfer", call.as_str(), sid, &count];
     let (number, row, claim) =
-        join!(deps.phone_numbers.find(id), deps.calls.find(&call), claim(deps, &name, &incoming, deadline));
+        join!(deps.phone_numbers.find(id), deps.calls.find_now(&call), claim(deps, &name, &incoming, deadline));
     let moved = async {
         let number = admitted(deps, number, &incoming, request).await?;
         let row = row?.and_then(|row| row.for_owner(number.organization_id));
@@ -119,7 +119,7 @@ pub(crate) async fn brief_callee(
     let briefing = async {
         twilio_request::signature(request)?;
         let Ids(id, call) = ids.map_err(|_unknown| twilio_request::refused())?;
-        let (number, row) = join!(deps.phone_numbers.find(id), deps.calls.find(&call));
+        let (number, row) = join!(deps.phone_numbers.find(id), deps.calls.find_now(&call));
         let number = number?.ok_or_else(twilio_request::refused)?.for_its_owner();
         let account = twilio_request::signed(deps, &number, request).await?;
         if twilio_request::field(request, "AccountSid").as_deref() != Some(account.account_sid()) {

@@ -86,6 +86,12 @@ impl Calls {
         Ok(call.filter(Call::is_kept).map(Unowned::new))
     }
 
+    /// As [`Calls::find`], read consistently: its transfer may have begun a moment ago.
+    pub async fn find_now(&self, call: &CallId) -> Result<Option<Unowned<Call>>> {
+        let call: Option<Call> = self.table.get_consistent(id(call)).await?;
+        Ok(call.filter(Call::is_kept).map(Unowned::new))
+    }
+
     pub async fn page(
         &self,
         organization: OrganizationId,

@@ -333,6 +333,18 @@ async fn a_refused_transfer_is_told_where_the_call_cannot_be_released() {
     assert_eq!(transfer.world.aws.faults_left(), 0);
 }
 
+/// Twilio asks at once, and an eventually consistent read may not show the transfer yet.
+#[tokio::test]
+async fn the_moved_line_reads_its_transfer_consistently() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    transfer.world.aws.clear_operations();
+    transfer.follow(&[Rings::NoAnswer]).await;
+    let mut reads = transfer.world.aws.dynamodb();
+    reads.retain(|operation| operation.action == "GetItem" && operation.on == ["calls"]);
+    assert!(!reads.is_empty() && reads.iter().all(|read| read.body["ConsistentRead"] == true), "{reads:?}");
+}
+
 #[tokio::test]
 async fn a_request_whose_answer_could_not_be_recorded_begins_nothing_hours_later() {
     let transfer = Transfer::of(&json!({"say": SORRY})).await;
