@@ -1,6 +1,8 @@
 //! A transfer with `if_unanswered`: the caller's line is moved at Twilio, and returns to the agent if nobody answers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use tests::{
     Answer, Event, Options, World, distant_weekday, phone,
@@ -331,6 +333,23 @@ async fn a_refused_transfer_is_told_where_the_call_cannot_be_released() {
     transfer.world.aws.inject(tests::aws::Fault::new("UpdateItem", "calls", denied).after(1));
     assert!(transfer.asked().await.sentence().contains("nothing was changed"));
     assert_eq!(transfer.world.aws.faults_left(), 0);
+}
+
+#[tokio::test]
+async fn a_returned_call_whose_row_is_written_late_is_told_why_all_the_same() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    let heard = transfer.follow(&[Rings::NoAnswer]).await;
+    let [_, Heard::Streamed(stream)] = heard.as_slice() else { panic!("{heard:?}") };
+    let (again, aws) = (id_of(stream), &transfer.world.aws);
+    let row = aws.row("calls", &again).unwrap();
+    aws.delete("calls", &again);
+    let written = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        aws.put("calls", &row);
+    };
+    let (told, ()) = tokio::join!(transfer.told(&again), written);
+    assert!(told.len() == 1 && told[0].contains("nobody answered"), "{told:?}");
 }
 
 /// Twilio asks at once, and an eventually consistent read may not show the transfer yet.
