@@ -32,3 +32,18 @@ async fn an_outage_in_which_a_tool_cannot_begin_costs_the_call_no_result() {
     let told = told(&world, &call);
     assert!(told.len() == 1 && told[0].contains("Ana"), "{told:?}");
 }
+
+/// The SDK repeats a write whose answer is lost, and the history refuses it.
+#[tokio::test]
+async fn a_lost_answer_of_the_history_keeps_no_failure_from_the_call() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    world.aws.inject(tests::Fault::new("PutItem", "executions", tests::Trouble::DropAfter));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.aws.faults_left(), 0);
+    let run = world.executions().remove(0);
+    assert_eq!((&run["status"], &run["trigger"]), (&json!("failed"), &json!("call_start")));
+    assert_eq!(world.aws.row("calls", &call).unwrap()["failed_executions"], json!([run["id"]]));
+}
