@@ -352,6 +352,23 @@ async fn a_returned_call_whose_row_is_written_late_is_told_why_all_the_same() {
     assert!(told.len() == 1 && told[0].contains("nobody answered"), "{told:?}");
 }
 
+#[tokio::test]
+async fn writes_that_hang_do_not_keep_twilio_waiting() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    let (world, line) = (&transfer.world, transfer.line());
+    let form = SignedForm::new(&line.moved_to[0], &line.after(Rings::NoAnswer), &world.home.twilio_token);
+    let hangs = |table| tests::aws::Fault::new("UpdateItem", table, tests::aws::Trouble::StallBefore).times(9);
+    world.aws.inject(hangs("calls"));
+    // After the claim of the request.
+    world.aws.inject(hangs("idempotency").after(1));
+    let began = Instant::now();
+    let answer = twiml(&transfer.post(&form).await).unwrap();
+    assert!(answer.contains("<Dial"), "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    world.aws.clear_faults();
+}
+
 /// Twilio asks at once, and an eventually consistent read may not show the transfer yet.
 #[tokio::test]
 async fn the_moved_line_reads_its_transfer_consistently() {
