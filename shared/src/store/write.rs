@@ -3,9 +3,7 @@
 use aws_sdk_dynamodb::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
-    operation::{
-        put_item::PutItemError, transact_write_items::TransactWriteItemsError, update_item::UpdateItemError,
-    },
+    operation::{put_item::PutItemError, transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
     types::{
         AttributeValue, ConditionCheck, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
         TransactWriteItem, Update,

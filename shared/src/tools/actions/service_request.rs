@@ -174,7 +174,7 @@ impl ServiceRequest {
         let mut rest = arguments.clone();
         let url = filled_in(&self.address()?, &mut rest)?;
         // Arguments stand in the address as segments of its path only.
-        let refused = |why| NoRequest::of(Fault::Configuration, format!("The request was not sent: {why}."));
+        let refused = |why: String| NoRequest::of(Fault::Configuration, format!("The request was not sent: {why}."));
         let mut url = services.outbound.parse(&url).map_err(refused)?;
         let mut allowed_hosts = AllowedHosts::default();
         let host = url.host_str().unwrap_or_default();
