@@ -67,6 +67,8 @@ pub enum Trouble {
     DropAfter,
     /// Only the first item of a batch is carried out; the answer reports the others as unprocessed.
     Unprocessed,
+    /// The answer of a query lacks its last item, as that of an index that lags behind its table.
+    Lagging,
     /// The operation is not carried out and no answer comes: the caller can only be killed. See [`Aws::stalled`].
     StallBefore,
     /// The operation is carried out, but no answer comes.

@@ -134,11 +134,14 @@ async fn results(
 
 impl Early {
     fn keep<'a>(&mut self, tools: impl Iterator<Item = &'a Tool>, results: &BTreeMap<String, Option<String>>) {
+        // A tool without a result keeps its name, so that no other tool's result takes its place in the assistant's texts.
+        let mut used = Map::new();
         for tool in tools {
             let Some(started) = self.started.iter().find(|started| started.tool_id == tool.id) else { continue };
+            let name = result_variables::name(&tool.name, &used);
+            used.insert(name.clone(), Value::Null);
             let json = results.get(&started.execution_id.to_string()).and_then(Option::as_deref);
             let Some(result) = json.and_then(|json| serde_json::from_str(json).ok()) else { continue };
-            let name = result_variables::name(&tool.name, &self.variables);
             self.variables.insert(name.clone(), vapi::variables::plain(result));
             self.named.insert(started.execution_id, name);
         }

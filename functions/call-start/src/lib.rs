@@ -306,8 +306,13 @@ async fn release(deps: &Deps, claim: Result<Claim>) {
 /// Records the answer for Twilio's repetition of the request.
 async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str) {
     let Some(ticket) = ticket else { return };
-    if let Err(error) = deps.idempotency.record(ticket, Outcome::Completed(twiml.into())).await {
-        tracing::error!("the answer to an incoming call could not be recorded: {}", error::chain(&error));
+    let recorded = deps.idempotency.record(ticket, Outcome::Completed(twiml.into()));
+    match tokio::time::timeout(ASIDE_WITHIN, recorded).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::error!("the answer to an incoming call could not be recorded: {}", error::chain(&error));
+        }
+        Err(_elapsed) => tracing::error!("the answer to an incoming call was not recorded in time"),
     }
 }
 

@@ -16,7 +16,7 @@ use shared::{
 };
 
 use crate::{
-    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
+    ANSWER_WITHIN, ASIDE_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
     creates_calls, describe_twiml,
     early::{Early, changes_nothing},
     on_call_start, record, refuse, release, start, started,
@@ -69,7 +69,7 @@ pub(crate) async fn ring_next(
     let (count, sid) = (rang.to_string(), incoming.call_sid.as_str());
     let name = ["transfer", call.as_str(), sid, &count];
     let (number, row, claim) =
-        join!(deps.phone_numbers.find(id), deps.calls.find(&call), claim(deps, &name, &incoming, deadline));
+        join!(deps.phone_numbers.find(id), deps.calls.find_now(&call), claim(deps, &name, &incoming, deadline));
     let moved = async {
         let number = admitted(deps, number, &incoming, request).await?;
         let row = row?.and_then(|row| row.for_owner(number.organization_id));
@@ -98,8 +98,9 @@ pub(crate) async fn ring_next(
             None
         }
     };
-    let twiml = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline }.twiml(rang).await;
-    record(deps, ticket, &twiml).await;
+    let line = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline };
+    let Step { twiml, progress, returns_in } = line.step(rang).await;
+    join!(line.begin(returns_in.as_ref()), line.note(progress), record(deps, ticket, &twiml));
     Ok(Reply::twiml(twiml))
 }
 
@@ -119,7 +120,7 @@ pub(crate) async fn brief_callee(
     let briefing = async {
         twilio_request::signature(request)?;
         let Ids(id, call) = ids.map_err(|_unknown| twilio_request::refused())?;
-        let (number, row) = join!(deps.phone_numbers.find(id), deps.calls.find(&call));
+        let (number, row) = join!(deps.phone_numbers.find(id), deps.calls.find_now(&call));
         let number = number?.ok_or_else(twilio_request::refused)?.for_its_owner();
         let account = twilio_request::signed(deps, &number, request).await?;
         if twilio_request::field(request, "AccountSid").as_deref() != Some(account.account_sid()) {
@@ -140,6 +141,30 @@ pub(crate) async fn brief_callee(
     }
 }
 
+/// The answer to a request about a line, and the writes that Twilio waits for, beside each other.
+struct Step {
+    twiml: String,
+    progress: Option<Progress>,
+    /// The new call of a caller whom nobody answered.
+    returns_in: Option<Call>,
+}
+
+struct Progress {
+    transfer: ReturningTransfer,
+    /// How many destinations had been rung.
+    known: usize,
+}
+
+impl Step {
+    fn nothing_to_note(twiml: String) -> Self {
+        Self { twiml, progress: None, returns_in: None }
+    }
+
+    fn noting(twiml: String, transfer: ReturningTransfer, known: usize) -> Self {
+        Self { twiml, progress: Some(Progress { transfer, known }), returns_in: None }
+    }
+}
+
 /// The caller's line during a transfer.
 struct Line<'a> {
     deps: &'a Deps,
@@ -151,12 +176,12 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    async fn twiml(&self, rang: usize) -> String {
+    async fn step(&self, rang: usize) -> Step {
         let Some(mut transfer) = self.call.transfer.clone() else {
-            return self.fallback("the row of the call has no transfer");
+            return Step::nothing_to_note(self.fallback("the row of the call has no transfer"));
         };
         if transfer.is_over() {
-            return self.fallback("the transfer is over");
+            return Step::nothing_to_note(self.fallback("the transfer is over"));
         }
         let known = transfer.rung.len();
         // More rang if a twin of this request is at it; fewer, if a step could not be recorded.
@@ -169,14 +194,12 @@ impl Line<'_> {
         if self.caller_left() {
             let outcome = outcome.filter(|outcome| *outcome == TransferOutcome::Answered);
             transfer.end(outcome.unwrap_or(TransferOutcome::CallerHungUp), Timestamp::now(), None);
-            self.note(&transfer, known).await;
-            return twiml::sentence(None);
+            return Step::noting(twiml::sentence(None), transfer, known);
         }
         match outcome {
             Some(TransferOutcome::Answered) => {
                 transfer.end(TransferOutcome::Answered, Timestamp::now(), None);
-                self.note(&transfer, known).await;
-                return twiml::hang_up(None);
+                return Step::noting(twiml::hang_up(None), transfer, known);
             }
             // The caller is there, so somebody else took the ringing back.
             Some(TransferOutcome::CallerHungUp) => transfer.rang(TransferOutcome::Failed),
@@ -184,7 +207,6 @@ impl Line<'_> {
             None => {}
         }
         let Some(next) = transfer.ring(Timestamp::now()) else { return self.unanswered(transfer, known).await };
-        self.note(&transfer, known).await;
         let base = format!("{}/api/phone-number/{}/transfers/{}", self.deps.public_url, self.number.id, self.call.id);
         let (action, briefing) = (format!("{base}?rang={}", rang + 1), format!("{base}/briefing"));
         let shows_caller = self.call.caller_phone_number.parse::<E164>().is_ok_and(|caller| !caller.is_withheld());
@@ -195,7 +217,7 @@ impl Line<'_> {
             briefing: transfer.briefing.is_some().then_some(&briefing),
             caller_id: (!shows_caller).then_some(&self.number.number),
         };
-        dial.twiml()
+        Step::noting(dial.twiml(), transfer, known)
     }
 
     fn caller_left(&self) -> bool {
@@ -204,23 +226,21 @@ impl Line<'_> {
             .is_some_and(|status| matches!(status.as_str(), "completed" | "canceled" | "failed" | "busy" | "no-answer"))
     }
 
-    async fn unanswered(&self, mut transfer: ReturningTransfer, known: usize) -> String {
+    async fn unanswered(&self, mut transfer: ReturningTransfer, known: usize) -> Step {
         let outcome = transfer.rung.last().and_then(|rung| rung.outcome).unwrap_or(TransferOutcome::Failed);
         let say = transfer.say.clone();
         if !transfer.returns {
             transfer.end(outcome, Timestamp::now(), None);
-            self.note(&transfer, known).await;
-            return twiml::hang_up(say.as_deref());
+            return Step::noting(twiml::hang_up(say.as_deref()), transfer, known);
         }
         let report = transfer.report();
-        let (twiml, returned_as) = self.back_to_agent(report, say.as_deref()).await;
-        transfer.end(outcome, Timestamp::now(), returned_as);
-        self.note(&transfer, known).await;
-        twiml
+        let (twiml, returns_in) = self.back_to_agent(report, say.as_deref()).await;
+        transfer.end(outcome, Timestamp::now(), returns_in.as_ref().map(|call| call.id.clone()));
+        Step { returns_in, ..Step::noting(twiml, transfer, known) }
     }
 
-    /// A new call with the same agent, whose tools that change nothing run again.
-    async fn back_to_agent(&self, report: String, say: Option<&str>) -> (String, Option<CallId>) {
+    /// A new call with the same agent, whose tools that change nothing are to run again.
+    async fn back_to_agent(&self, report: String, say: Option<&str>) -> (String, Option<Call>) {
         let (deps, received_at) = (self.deps, Timestamp::now());
         let number = &PhoneNumber { agent_id: self.call.agent_id, ..self.number.clone() };
         let earlier = self.call.id.as_str();
@@ -254,19 +274,26 @@ impl Line<'_> {
             results: BTreeMap::new(),
             ..begun(number, self.incoming, stream, tools, received_at, expires_at)
         };
-        let complete = start(deps, &call, &Early::default()).await;
-        telemetry::call_answered(if complete { "agent" } else { "incomplete" });
-        (twiml, Some(call.id))
+        (twiml, Some(call))
     }
 
-    async fn note(&self, transfer: &ReturningTransfer, known: usize) {
-        let noted = self.deps.calls.note_transfer_progress(self.call.organization_id, &self.call.id, transfer, known);
-        match noted.await {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!(call.id = %self.call.id, "a transfer went on while a step of it was recorded"),
-            Err(error) => {
-                tracing::error!(call.id = %self.call.id, "a step of a transfer could not be recorded: {}", error::chain(&error));
+    async fn begin(&self, call: Option<&Call>) {
+        let Some(call) = call else { return };
+        let complete = start(self.deps, call, &Early::default()).await;
+        telemetry::call_answered(if complete { "agent" } else { "incomplete" });
+    }
+
+    async fn note(&self, progress: Option<Progress>) {
+        let Some(Progress { transfer, known }) = progress else { return };
+        let Call { id, organization_id, .. } = self.call;
+        let noted = self.deps.calls.note_transfer_progress(*organization_id, id, &transfer, known);
+        match tokio::time::timeout(ASIDE_WITHIN, noted).await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => tracing::warn!(call.id = %id, "a transfer went on while a step of it was recorded"),
+            Ok(Err(error)) => {
+                tracing::error!(call.id = %id, "a step of a transfer could not be recorded: {}", error::chain(&error));
             }
+            Err(_elapsed) => tracing::error!(call.id = %id, "a step of a transfer was not recorded in time"),
         }
     }
 

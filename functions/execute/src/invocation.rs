@@ -13,7 +13,7 @@ use shared::{
     actions::sms,
     described::Described,
     http::Reply,
-    models::{CallId, E164, ExecutionId},
+    models::{CALL_METADATA, CallId, E164, ExecutionId},
     tool::{Subject, arguments},
 };
 
@@ -38,7 +38,8 @@ pub(crate) struct Metadata {
     pub(crate) call_id: Option<CallId>,
     pub(crate) caller: Option<String>,
     pub(crate) called: Option<E164>,
-    /// Hints of our own, from when the tool was made: it has no effect that would need a claim; these are its arguments.
+    /// Hints of our own, from when the tool was made: it has no effect that would need a claim; these are its arguments, which
+    /// older tools without an effect do not have.
     pub(crate) read_only: bool,
     arguments: Option<Vec<String>>,
 }
@@ -100,8 +101,9 @@ impl Invocation {
     }
 
     fn api_request(mut body: Map<String, Value>) -> Self {
-        let metadata = Metadata::read(&body.remove("metadata").unwrap_or_default());
-        let nested = body.len() == 1;
+        let metadata = Metadata::read(&body.remove(CALL_METADATA).unwrap_or_default());
+        let is_argument = metadata.arguments.iter().flatten().any(|name| name == "parameters");
+        let nested = body.len() == 1 && !is_argument;
         let arguments = match body.remove("parameters") {
             Some(Value::Object(arguments)) if nested => arguments,
             Some(own) => {
@@ -127,7 +129,7 @@ impl Invocation {
                     Ok(arguments) => (arguments, None),
                     Err(sentence) => (Map::new(), Some(sentence)),
                 };
-                if let Some(own) = arguments.remove("metadata") {
+                if let Some(own) = arguments.remove(CALL_METADATA) {
                     metadata = Metadata::read(&own);
                 }
                 let call = Some((text(item.get("id")), text(function.get("name"))));
@@ -259,6 +261,12 @@ mod tests {
             json!({"parameters": {"a": 1}, "text": "hi"})
         );
         assert_eq!(arguments(json!({"parameters": "all", "metadata": {}})), json!({"parameters": "all"}));
+        let metadata = json!({"arguments": ["parameters"]});
+        assert_eq!(
+            arguments(json!({"parameters": {"a": 1}, "metadata": metadata})),
+            json!({"parameters": {"a": 1}}),
+            "the only argument is called so"
+        );
     }
 
     #[test]

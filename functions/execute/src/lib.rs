@@ -22,8 +22,7 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        AuthenticatedTool, Call, Change, ExecutionOrigin, Fault, Intent, OrganizationId, PhoneNumber, Queued, Tool,
-        ToolId, Unowned,
+        AuthenticatedTool, Call, Change, ExecutionOrigin, Fault, Intent, PhoneNumber, Queued, Tool, ToolId, Unowned,
     },
     platform,
     store::{Calls, Intents, Tools},
@@ -182,11 +181,11 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
     let derives = executed.iter().any(|executed| contradicts_speech(&row, executed));
     let (answers, history): (Vec<_>, Vec<_>) =
         executed.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
-    let (executor, intents, tool_id) = (deps.executor.clone(), deps.intents.clone(), row.id);
+    let (executor, intents) = (deps.executor.clone(), deps.intents.clone());
     Ok(invocation.answer(answers)?.afterwards(async move {
         executor.record(&history).await;
         if derives {
-            derive_speech(&intents, organization, tool_id).await;
+            derive_speech(&intents, &row).await;
         }
     }))
 }
@@ -200,10 +199,11 @@ fn contradicts_speech(row: &Tool, executed: &Executed) -> bool {
 }
 
 /// Has `settle` derive it anew, and tell VAPI.
-async fn derive_speech(intents: &Intents, organization: OrganizationId, tool_id: ToolId) {
-    let intent = Intent::new(organization, Change::UpdateTool { tool_id, name: None }, Duration::ZERO);
-    if let Err(error) = intents.open(&intent).await {
-        tracing::warn!(tool.id = %tool_id, "the speech of a tool is not derived anew: {}", error::chain(&error));
+async fn derive_speech(intents: &Intents, tool: &Tool) {
+    let external_tool_id = tool.external_tool_id.clone();
+    let change = Change::UpdateTool { tool_id: tool.id, name: None, external_tool_id };
+    if let Err(error) = intents.open(&Intent::new(tool.organization_id, change, Duration::ZERO)).await {
+        tracing::warn!(tool.id = %tool.id, "the speech of a tool is not derived anew: {}", error::chain(&error));
     }
 }
 

@@ -34,8 +34,8 @@ pub(crate) async fn answer(
             "Nothing was done: this tool needs the caller's confirmation, which only a call through Switchboard can take.",
         ));
     };
-    let significant = tool.significant(&checked.arguments, context.conversation);
-    let key = Key::new(&["read_back", &tool.id.to_string()], &Value::Object(significant));
+    let consented = tool.consented(&checked.arguments, context.conversation);
+    let key = Key::new(&["read_back", &tool.id.to_string()], &Value::Object(consented));
     match decide(deps, call, key.as_str(), context).await {
         Ok(Decision::Acts) => None,
         Ok(Decision::ReadsBack) => Some(read_back(row, &checked.arguments)),

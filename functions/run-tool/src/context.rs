@@ -140,7 +140,8 @@ pub(crate) async fn send_results(
     id: &CallId,
     deadline: Deadline,
 ) -> Result<()> {
-    let Some(call) = deps.calls.take_context(organization, id).await? else { return Ok(()) };
+    let until = deadline.at_most(ROW_WITHIN);
+    let Some(call) = deps.calls.take_context(organization, id, until).await? else { return Ok(()) };
     if call.is_over() {
         note(deps, &call, &[], false, Err(OVER)).await;
     } else if let Some(message) = message(&call) {

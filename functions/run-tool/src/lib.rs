@@ -1,8 +1,8 @@
 //! SQS: runs one queued tool: an `async` tool, or a tool of a call's start.
 //!
 //! Results of start tools go to the model (`context.rs`). The effect is claimed like any other, so redeliveries are harmless.
-//! An execution that could not begin because of a fault of ours is redelivered; everything else is an outcome, and the history
-//! has it under the message's execution id.
+//! An execution that could not begin because of a fault of ours is redelivered, and at the start of a call tried again at once;
+//! everything else is an outcome, and the history has it under the message's execution id.
 
 mod after_call;
 mod background;
@@ -15,6 +15,7 @@ use serde_json::Map;
 use shared::{
     Deadline, Platform, Result,
     actions::ActionTool,
+    backoff::Backoff,
     clients::Queue,
     error::{self, found},
     execution::{ExecutionRequest, Executor},
@@ -33,6 +34,11 @@ const RUN_WITHIN: Duration = Duration::from_secs(45);
 /// Results are useful only at the start of a call, or within the call: a message delayed longer by an outage is dropped.
 const OF_USE_TO_A_START: Duration = Duration::from_secs(2 * 60);
 const OF_USE_TO_A_CALL: Duration = Duration::from_secs(10 * 60);
+
+/// Between tries of a tool of a call's start, during an outage of ours.
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
 pub struct Deps {
     pub tools: Tools,
@@ -56,12 +62,28 @@ impl Deps {
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {
     match queued {
-        Queued::Execution(execution) => Box::pin(carry_out(deps, &execution, deadline)).await,
+        Queued::Execution(execution) => insist(deps, &execution, deadline).await,
         Queued::ContextDue { organization_id, call_id } => {
             context::send_results(deps, organization_id, &call_id, deadline).await
         }
         Queued::ResultsDue { organization_id, call_id } => {
             background::tell_waiting(deps, organization_id, &call_id, deadline).await
+        }
+    }
+}
+
+/// Carries the execution out. A redelivery comes minutes later, too late for the start of a call; claims make the repetition
+/// harmless.
+async fn insist(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<()> {
+    let is_of_start = queued.trigger == ExecutionOrigin::CallStart;
+    let mut backoff = Backoff::at_most(3, PAUSE, LONGEST_PAUSE, deadline.at_most(TRIED_AGAIN_WITHIN));
+    loop {
+        match Box::pin(carry_out(deps, queued, deadline)).await {
+            Err(outage) if is_of_start && outage.is_outage() && backoff.pause().await => {
+                let chain = error::chain(&outage);
+                tracing::warn!(tool.id = %queued.tool_id, "a tool of a call's start is tried again: {chain}");
+            }
+            done => return done,
         }
     }
 }

@@ -18,7 +18,10 @@ use super::{
     Error, Failure, UpstreamService,
     http_client::{Retry, segment, send, send_json},
 };
-use crate::{Deadline, models::E164};
+use crate::{
+    Deadline,
+    models::{E164, Fault},
+};
 
 /// In characters.
 pub const LONGEST_TEXT: usize = 1_600;
@@ -215,8 +218,7 @@ pub fn why(error: &Error) -> &'static str {
             _ => "the SMS service did not confirm it",
         };
     };
-    let code = excerpt.split(':').next().unwrap_or_default();
-    match code {
+    match code(excerpt) {
         "21211" => "the number does not exist",
         "21408" => "messages to this country are not allowed",
         "21608" => "the number is not verified for this trial account",
@@ -228,4 +230,18 @@ pub fn why(error: &Error) -> &'static str {
         _ if matches!(status, 401 | 403) => "the SMS account's credentials were refused",
         _ => "the SMS service refused it",
     }
+}
+
+/// Whose fault a refusal is. Apart from recipient and text, a request holds numbers and ids of the set-up.
+pub fn fault(status: u16, excerpt: &str) -> Fault {
+    match code(excerpt) {
+        "21211" | "21614" | "21617" => Fault::Model,
+        "21220" | "21610" => Fault::Caller,
+        _ => Fault::of_set_up(status),
+    }
+}
+
+/// Twilio's code, with which the excerpt of its error begins.
+fn code(excerpt: &str) -> &str {
+    excerpt.split(':').next().unwrap_or_default()
 }

@@ -132,7 +132,7 @@ pub use thread::{
     ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
 };
 pub use timestamp::Timestamp;
-pub use tool::{NO_ARGUMENTS, NotAToolType, Tool, ToolType};
+pub use tool::{CALL_METADATA, NO_ARGUMENTS, NotAToolType, Tool, ToolType};
 pub use tool_attachment::ToolAttachment;
 pub use tool_effect::{NotAnEffect, ToolEffect};
 pub use tool_name::ToolName;

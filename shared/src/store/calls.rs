@@ -15,7 +15,7 @@ mod transfers;
 pub use background::{AddedToCall, Interrupted, Telling, ToTell};
 pub use starting::AddedEarly;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
@@ -29,12 +29,17 @@ use super::{
     write::{Write, WriteResult},
 };
 use crate::{
-    Error, Result,
+    Deadline, Error, Result,
+    backoff::Backoff,
     models::{
         Act, AgentId, Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, FirstTime, Noun, OrganizationId,
         Timestamp, ToldLater, Transfer, Unowned,
     },
 };
+
+/// Between attempts to take the results of a call's start.
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 pub struct Calls {
@@ -83,6 +88,12 @@ impl Calls {
     /// The call, if it came in through us, read in parallel with the tool that determines its organization.
     pub async fn find(&self, call: &CallId) -> Result<Option<Unowned<Call>>> {
         let call: Option<Call> = self.table.get(id(call)).await?;
+        Ok(call.filter(Call::is_kept).map(Unowned::new))
+    }
+
+    /// As [`Calls::find`], read consistently: its transfer may have begun a moment ago.
+    pub async fn find_now(&self, call: &CallId) -> Result<Option<Unowned<Call>>> {
+        let call: Option<Call> = self.table.get_consistent(id(call)).await?;
         Ok(call.filter(Call::is_kept).map(Unowned::new))
     }
 
@@ -138,17 +149,35 @@ impl Calls {
         }
     }
 
-    /// Claims the results for delivery to the model. `None` if another invocation did, or the call does not exist.
-    pub async fn take_context(&self, organization: OrganizationId, call: &CallId) -> Result<Option<Call>> {
-        self.update(organization, call, "SET #context_taken_at = :now, #context_taken_by = :worker, #updated_at = :now")
-            // The second clause accepts the SDK's repetition of this update after a lost answer.
-            .when(
-                "#organization_id = :organization AND (attribute_not_exists(#context_taken_at) OR \
-                 #context_taken_by = :worker)",
-            )
-            .with([(":worker", text(Uuid::new_v4()))])
-            .updated()
-            .await
+    /// Claims the results for delivery to the model. `None` if another invocation did, or the call does not exist. Until
+    /// `deadline` a missing row is waited for, which may be written after the messages about it, and an outage of the database.
+    pub async fn take_context(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        deadline: Deadline,
+    ) -> Result<Option<Call>> {
+        let (worker, owner) = (text(Uuid::new_v4()), text(organization));
+        let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
+        loop {
+            let change = "SET #context_taken_at = :now, #context_taken_by = :worker, #updated_at = :now";
+            let taken = self.update(organization, call, change);
+            // The second clause accepts the repetition of this update after a lost answer.
+            let taken = taken
+                .when(
+                    "#organization_id = :organization AND (attribute_not_exists(#context_taken_at) OR \
+                     #context_taken_by = :worker)",
+                )
+                .with([(":worker", worker.clone())]);
+            match taken.attempt().await {
+                Ok(WriteResult::Done(row)) => return from_item(row).map(Some),
+                Ok(WriteResult::Refused(row)) if row.get("organization_id") == Some(&owner) => return Ok(None),
+                Ok(WriteResult::Refused(_)) if backoff.pause().await => {}
+                Ok(WriteResult::Refused(_)) => return Ok(None),
+                Err(outage) if outage.is_outage() && backoff.pause().await => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Records whether VAPI accepted the results of these executions (by id), and drops their text but not the fact that they

@@ -21,6 +21,7 @@ use super::{
     database::{Database, Item, id, key, number, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
+    write::WriteResult,
 };
 use crate::{
     Deadline, Result,
@@ -82,6 +83,8 @@ impl Executions {
         item.insert("history_of".into(), text(organization));
         // Entries first, so that every visible execution can be found by all recipients.
         try_join_all(execution.recipients.iter().map(|recipient| self.put_recipient(execution, recipient))).await?;
+        let identity = |row: &Item| ["status", "started_at"].map(|name| row.get(name).cloned());
+        let ours = identity(&item);
         let put = self.table.put_item(item);
         let put = match execution.status {
             ExecutionStatus::Queued => put.when("attribute_not_exists(#id)"),
@@ -94,11 +97,15 @@ impl Executions {
                 (":unknown", text(ExecutionStatus::Unknown.as_str())),
             ]),
         };
-        let Some(before) = put.replaced_item().await? else { return Ok(()) };
-        let had_failed = before
-            .get("status")
-            .and_then(|status| status.as_s().ok())
-            .is_some_and(|status| ExecutionStatus::NOT_SUCCEEDED.iter().any(|failed| failed.as_str() == status));
+        let had_failed = match put.replacing().await? {
+            WriteResult::Done(before) => before
+                .get("status")
+                .and_then(|status| status.as_s().ok())
+                .is_some_and(|status| ExecutionStatus::NOT_SUCCEEDED.iter().any(|failed| failed.as_str() == status)),
+            // The repetition of this put after a lost answer, which had the row before.
+            WriteResult::Refused(row) if identity(&row) == ours => true,
+            WriteResult::Refused(_) => return Ok(()),
+        };
         self.note_failed(execution, had_failed).await
     }
 
@@ -132,22 +139,25 @@ impl Executions {
 
     /// Ends a queued execution that will not run. Its recorded arguments stay. Call-start executions have no row yet.
     pub async fn end_queued(&self, ended: &Execution) -> Result<()> {
-        let was_queued = self
+        let (status, why) = (text(ended.status.as_str()), text(ended.error.as_deref().unwrap_or_default()));
+        let change = self
             .table
             .update(id(ended.id), "SET #status = :status, #error = :why")
             .when("#organization_id = :organization AND #status = :queued")
             .with([
-                (":status", text(ended.status.as_str())),
-                (":why", text(ended.error.as_deref().unwrap_or_default())),
+                (":status", status.clone()),
+                (":why", why.clone()),
                 (":organization", text(ended.organization_id)),
                 (":queued", text(ExecutionStatus::Queued.as_str())),
-            ])
-            .unless_refused()
-            .await?;
-        match was_queued {
-            true => self.note_failed(ended, false).await,
-            false if ended.trigger == ExecutionOrigin::CallStart => self.put(ended).await,
-            false => Ok(()),
+            ]);
+        match change.attempt().await? {
+            WriteResult::Done(_) => self.note_failed(ended, false).await,
+            // The repetition of this update after a lost answer.
+            WriteResult::Refused(row) if row.get("status") == Some(&status) && row.get("error") == Some(&why) => {
+                self.note_failed(ended, false).await
+            }
+            WriteResult::Refused(_) if ended.trigger == ExecutionOrigin::CallStart => self.put(ended).await,
+            WriteResult::Refused(_) => Ok(()),
         }
     }
 

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
-    operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
+    operation::{put_item::PutItemError, transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
     types::{
         AttributeValue, ConditionCheck, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
         TransactWriteItem, Update,
@@ -177,18 +177,15 @@ impl Write {
 
     /// Sends an update and returns the row before it; `None` if the condition did not hold.
     pub(super) async fn replaced<T: DeserializeOwned>(self) -> Result<Option<T>> {
-        match Box::pin(self.sent(Some(ReturnValue::AllOld))).await? {
+        match self.replacing().await? {
             WriteResult::Done(item) => from_item(item).map(Some),
             WriteResult::Refused(_) => Ok(None),
         }
     }
 
-    /// Sends a write and returns the row before it, empty if there was none; `None` if the condition did not hold.
-    pub(super) async fn replaced_item(self) -> Result<Option<Item>> {
-        match Box::pin(self.sent(Some(ReturnValue::AllOld))).await? {
-            WriteResult::Done(item) => Ok(Some(item)),
-            WriteResult::Refused(_) => Ok(None),
-        }
+    /// Sends a write. `Done` has the row before it, empty if there was none.
+    pub(super) async fn replacing(self) -> Result<WriteResult> {
+        Box::pin(self.sent(Some(ReturnValue::AllOld))).await
     }
 
     async fn sent(self, row: Option<ReturnValue>) -> Result<WriteResult> {
@@ -200,8 +197,20 @@ impl Write {
             Action::Put(item) => {
                 // A put can return only the row before it.
                 let row = row.filter(|row| *row == ReturnValue::AllOld);
-                let put = conditional!(client.put_item().set_item(Some(item)), rule).set_return_values(row);
-                put.send().await.map_or_else(refused, |put| Ok(WriteResult::Done(put.attributes.unwrap_or_default())))
+                let put = conditional!(client.put_item().set_item(Some(item)), rule)
+                    .set_return_values_on_condition_check_failure(
+                        row.is_some().then_some(ReturnValuesOnConditionCheckFailure::AllOld),
+                    )
+                    .set_return_values(row);
+                match put.send().await {
+                    Ok(put) => Ok(WriteResult::Done(put.attributes.unwrap_or_default())),
+                    Err(error) => match error.as_service_error() {
+                        Some(PutItemError::ConditionalCheckFailedException(found)) => {
+                            Ok(WriteResult::Refused(found.item.clone().unwrap_or_default()))
+                        }
+                        _ => Err(failed(error)),
+                    },
+                }
             }
             Action::Delete(key) => {
                 let sent = conditional!(client.delete_item().set_key(Some(key)), rule).send().await;

@@ -10,6 +10,7 @@ pub mod api_request;
 mod config;
 mod hours;
 mod limits;
+mod no_request;
 mod parameter;
 mod parameters;
 pub mod pipedream_action;

@@ -74,6 +74,7 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
                 match trouble {
                     None => Some(answer.bytes),
                     Some(Trouble::Unprocessed) => Some(answer.with_unprocessed(&action, left)),
+                    Some(Trouble::Lagging) => Some(answer.without_last_item()),
                     _ => None,
                 }
             }
@@ -260,6 +261,12 @@ impl Message {
         if !left.as_object().is_some_and(|tables| tables.values().all(is_empty)) {
             body[name] = left;
         }
+        response(200, &body)
+    }
+
+    fn without_last_item(&self) -> Vec<u8> {
+        let mut body = self.json();
+        body["Items"].as_array_mut().expect("the answer of a query").pop();
         response(200, &body)
     }
 }

@@ -55,6 +55,20 @@ async fn a_failing_queue_is_reported() {
     assert_eq!(world.twilio.messages().len(), 1);
 }
 
+#[tokio::test]
+async fn a_message_whose_credentials_cannot_be_read_for_a_moment_is_sent_by_the_redelivery() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    let trouble = aws::Trouble::Error("InternalServiceError");
+    world.aws.inject(aws::Fault::new("GetSecretValue", "*", trouble).times(99));
+    assert_eq!(world.run_queued().await, 1);
+    world.aws.clear_faults();
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages().len(), 1);
+    assert_eq!(world.executions()[0]["status"], "succeeded");
+}
+
 /// SQS delivers at least once, and a model repeats its calls.
 #[tokio::test]
 async fn a_message_delivered_twice_at_the_same_time_acts_once() {

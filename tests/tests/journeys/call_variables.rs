@@ -149,6 +149,19 @@ async fn without_a_wait_nothing_is_different() {
 }
 
 #[tokio::test]
+async fn a_late_tool_keeps_its_name_from_a_tool_with_nearly_the_same() {
+    let (world, crm) = world(600, &["First", "Second"]).await;
+    for (label, name) in [("First", "crm_data"), ("Second", "crm-data")] {
+        let tool = world.tools().into_iter().find(|tool| tool["label"] == label).unwrap();
+        world.update(&tool, &json!({"name": name})).await.expect(200);
+    }
+    answers(&crm, "First", Fault::delay(1_500).with_body(json!("late")));
+    answers(&crm, "Second", Fault::body(json!("early")));
+    call_id(&called(&world, &world.incoming(&world.caller(&phone(1)))).await);
+    assert_eq!(variables(&world), [json!({"crm_data_2": "early"})]);
+}
+
+#[tokio::test]
 async fn an_effect_waits_for_the_call_and_a_call_that_never_is_leaves_none() {
     let (world, crm) = world(600, &["Customer"]).await;
     world.attached(&preemptive_sms()).await;

@@ -375,6 +375,25 @@ async fn every_wrong_field_is_named_at_once_and_nothing_is_made() {
 }
 
 #[tokio::test]
+async fn an_argument_of_a_model_with_the_name_of_the_calls_data_is_refused() {
+    let world = World::start().await;
+    let notes = json!({"mode": "ai", "prompt": "Notes", "required": false});
+    let mut action = slack_action(&world.home);
+    let tool = world.tool(&action).await;
+    action["params"]["metadata"] = notes.clone();
+    assert_eq!(world.create(&action).await.wrong_fields(), ["params.metadata"]);
+    assert_eq!(world.update(&tool, &json!({"params": action["params"]})).await.wrong_fields(), ["params.metadata"]);
+    let call = json!({
+        "type": "place_call", "label": "Call back", "phone_number_id": world.home.phone_number_id,
+        "to": {"mode": "ai", "prompt": "The number to call"}, "variables": {"metadata": notes},
+    });
+    assert_eq!(world.create(&call).await.wrong_fields(), ["variables.metadata"]);
+    let mut request = api_request("POST", "https://api.example.com/x");
+    request["body"] = json!({"metadata": notes});
+    world.tool(&request).await;
+}
+
+#[tokio::test]
 async fn a_wrong_field_names_the_next_step() {
     let world = World::start().await;
     let mut config = ai_sms();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use tests::{
-    Options, World, ai_sms, api_request,
+    Options, World, ai_sms, api_request, aws, sms_without_call,
     standins::{Fault, twilio},
 };
 
@@ -49,6 +49,45 @@ async fn each_failure_says_whose_fault_it_is_and_the_next_step() {
     let until = listed(&world, &format!("?until={middle}")).await;
     assert!(since.iter().chain(&until).count() >= all.len() && since.len() <= 4 && until.len() <= 5, "{since:?}");
     assert_eq!((since.first(), until.last()), (all.first(), all.last()));
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_sent_is_the_models_fault_only_where_its_arguments_are_wrong() {
+    let world = World::start().await;
+    let sms = world.attached(&ai_sms()).await;
+    let send = async || drop(world.call_tool(&world.call(&sms, json!({"text": "Hello"}))).await);
+    let mut expected = Vec::new();
+    for trouble in ["ResourceNotFoundException", "InternalServiceError"] {
+        world.aws.inject(aws::Fault::new("GetSecretValue", "*", aws::Trouble::Error(trouble)).times(9));
+        send().await;
+        world.aws.clear_faults();
+        expected.push("ours");
+    }
+    for (code, fault) in [
+        (21211, "model"),
+        (21614, "model"),
+        (21617, "model"),
+        (21610, "caller"),
+        (21606, "configuration"),
+        (21408, "configuration"),
+    ] {
+        world.twilio.inject(Fault::status(400).with_body(json!({"code": code, "message": "x", "status": 400})));
+        send().await;
+        expected.push(fault);
+    }
+    let mut later = ai_sms();
+    later["async"] = json!(true);
+    let later = world.attached(&later).await;
+    world.call_tool(&world.call(&later, json!({"text": 5}))).await;
+    expected.push("model");
+    let set_up = world.tool(&sms_without_call(&world.home)).await;
+    world.aws.delete("phone_numbers", &world.home.phone_number_id);
+    world.try_tool(&json!({"tool_id": set_up["id"], "arguments": {"text": "Hello"}, "dry_run": false})).await;
+    expected.push("configuration");
+    let all = listed(&world, "").await;
+    let faults: Vec<&str> = all.iter().rev().map(|row| row["fault"].as_str().unwrap_or("none")).collect();
+    assert_eq!(faults, expected);
+    assert!(world.twilio.messages().is_empty());
 }
 
 #[tokio::test]

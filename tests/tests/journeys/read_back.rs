@@ -185,6 +185,41 @@ async fn the_sentence_names_the_arguments_and_the_history_says_that_nothing_happ
 }
 
 #[tokio::test]
+async fn a_call_with_another_reason_is_read_back_again() {
+    let world = World::start().await;
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
+    let config = json!({
+        "type": "place_call", "label": "Call back", "phone_number_id": world.home.phone_number_id,
+        "confirm": "read_back", "to": {"mode": "ai", "prompt": "The number to call"},
+        "reason": {"mode": "ai", "prompt": "Why"}, "hours": {"from": "00:00", "until": "24:00"},
+    });
+    let tool = world.attached(&config).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let mut told = Vec::new();
+    for (to, reason) in [
+        (phone(7), "The order is late."),
+        (phone(7), "The order is lost."),
+        ("+1 (415) 555-0107".to_owned(), " The order is lost. "),
+    ] {
+        let mut asked = world.call(&tool, json!({"to": to, "reason": reason}));
+        asked.call_id = Some("call-1".to_owned());
+        told.push(world.call_tool(&asked).await.result().to_string());
+        for step in "AaCc".chars() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            speech(&world, "call-1", step).await;
+        }
+    }
+    let read_back: Vec<bool> = told.iter().map(|told| told.contains("Nothing has been done yet")).collect();
+    assert_eq!(read_back, [true, true, false], "{told:?}");
+    let requests = world.vapi.requests();
+    let placed: Vec<_> = requests.iter().filter(|one| one.method == "POST" && one.path == "/call").collect();
+    let [placed] = placed[..] else { panic!("one call") };
+    let reason = &placed.body["assistantOverrides"]["variableValues"]["call_reason"];
+    assert_eq!(reason.as_str().unwrap().trim(), "The order is lost.");
+}
+
+#[tokio::test]
 async fn a_redelivery_is_no_second_request() {
     let world = World::start().await;
     let tool = confirmed(&world).await;

@@ -1,6 +1,8 @@
 //! A transfer with `if_unanswered`: the caller's line is moved at Twilio, and returns to the agent if nobody answers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use tests::{
     Answer, Event, Options, World, distant_weekday, phone,
@@ -310,6 +312,73 @@ async fn a_claim_of_the_call_whose_answer_was_lost_is_its_own() {
     transfer.world.aws.inject(lost);
     transfer.asked().await.result();
     assert_eq!(transfer.line().moved_to.len(), 1);
+}
+
+#[tokio::test]
+async fn a_transfer_whose_claim_got_no_answer_leaves_the_call_free_for_another() {
+    let transfer = Transfer::of(&json!({})).await;
+    let lost = tests::aws::Fault::new("UpdateItem", "calls", tests::aws::Trouble::DropAfter).times(3);
+    transfer.world.aws.inject(lost);
+    assert!(transfer.asked().await.sentence().contains("not available just now"));
+    assert_eq!((transfer.world.aws.faults_left(), transfer.line().moved_to.len()), (0, 0));
+    transfer.asked().await.result();
+    assert_eq!(transfer.line().moved_to.len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_transfer_is_told_where_the_call_cannot_be_released() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.world.twilio.end_line(&transfer.call.call_sid);
+    let denied = tests::aws::Trouble::Error("AccessDeniedException");
+    transfer.world.aws.inject(tests::aws::Fault::new("UpdateItem", "calls", denied).after(1));
+    assert!(transfer.asked().await.sentence().contains("nothing was changed"));
+    assert_eq!(transfer.world.aws.faults_left(), 0);
+}
+
+#[tokio::test]
+async fn a_returned_call_whose_row_is_written_late_is_told_why_all_the_same() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    let heard = transfer.follow(&[Rings::NoAnswer]).await;
+    let [_, Heard::Streamed(stream)] = heard.as_slice() else { panic!("{heard:?}") };
+    let (again, aws) = (id_of(stream), &transfer.world.aws);
+    let row = aws.row("calls", &again).unwrap();
+    aws.delete("calls", &again);
+    let written = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        aws.put("calls", &row);
+    };
+    let (told, ()) = tokio::join!(transfer.told(&again), written);
+    assert!(told.len() == 1 && told[0].contains("nobody answered"), "{told:?}");
+}
+
+#[tokio::test]
+async fn writes_that_hang_do_not_keep_twilio_waiting() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    let (world, line) = (&transfer.world, transfer.line());
+    let form = SignedForm::new(&line.moved_to[0], &line.after(Rings::NoAnswer), &world.home.twilio_token);
+    let hangs = |table| tests::aws::Fault::new("UpdateItem", table, tests::aws::Trouble::StallBefore).times(9);
+    world.aws.inject(hangs("calls"));
+    // After the claim of the request.
+    world.aws.inject(hangs("idempotency").after(1));
+    let began = Instant::now();
+    let answer = twiml(&transfer.post(&form).await).unwrap();
+    assert!(answer.contains("<Dial"), "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    world.aws.clear_faults();
+}
+
+/// Twilio asks at once, and an eventually consistent read may not show the transfer yet.
+#[tokio::test]
+async fn the_moved_line_reads_its_transfer_consistently() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    transfer.world.aws.clear_operations();
+    transfer.follow(&[Rings::NoAnswer]).await;
+    let mut reads = transfer.world.aws.dynamodb();
+    reads.retain(|operation| operation.action == "GetItem" && operation.on == ["calls"]);
+    assert!(!reads.is_empty() && reads.iter().all(|read| read.body["ConsistentRead"] == true), "{reads:?}");
 }
 
 #[tokio::test]

@@ -130,6 +130,39 @@ async fn a_tool_that_vapi_lost_is_made_again_and_put_into_the_assistants() {
 }
 
 #[tokio::test]
+async fn the_id_of_a_tool_that_vapi_lost_leaves_assistants_that_fail_at_first() {
+    for changes in [json!({"label": "Again"}), preemptive_sms()] {
+        let world = World::start().await;
+        let tool = world.attached(&ai_sms()).await;
+        let agent = world.agents(1).await.remove(0);
+        world.attach_as(&world.home, &agent, tool["id"].as_str().unwrap()).await.expect(201);
+        let lost = tool["external_tool_id"].as_str().unwrap();
+        world.at_vapi("DELETE", &format!("/tool/{lost}"), &json!({})).await;
+        world.vapi.inject(Fault::status(500).on("PATCH", "/assistant/").times(99));
+        let answer = world.update(&tool, &changes).await;
+        assert_eq!(answer.status, 202, "{}", answer.body);
+        world.vapi.clear_faults();
+        world.later();
+        assert_eq!(world.settle().await["left"], json!([]));
+        let external = world.tools()[0]["external_tool_id"].as_str().map(str::to_owned);
+        assert_eq!(world.tool_ids(), external.into_iter().collect::<Vec<_>>(), "{changes}");
+        assert_eq!(vapi_differences::differences(&world), [""; 0], "{changes}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_the_index_shows_late_loses_the_tool_before_vapi_does() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let agent = world.agents(1).await.remove(0);
+    world.attach_as(&world.home, &agent, tool["id"].as_str().unwrap()).await.expect(201);
+    world.aws.inject(aws::Fault::new("Query", "agent_tools", aws::Trouble::Lagging));
+    world.update(&tool, &preemptive_sms()).await.expect(200);
+    assert_eq!(world.aws.faults_left(), 0);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
 async fn vapi_failing_leaves_everything_as_it_was() {
     for fault in [Fault::status(500).times(9), Fault::status(400), Fault::drop_before().times(9)] {
         let world = World::start().await;

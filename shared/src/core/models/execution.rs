@@ -206,9 +206,9 @@ impl ExecutionOrigin {
 }
 
 /// Whose fault a failure is. `ours`: an outage of this service, or too little time. `configuration`: the tool's address, credentials,
-/// numbers or limits. `service`: the service that the tool calls. `caller`: the person on the phone was not available. `model`: the
-/// model's arguments. `other`: a fault that only a newer version knows. Null for an execution that did not fail, and for rows of an
-/// older version.
+/// numbers or limits. `service`: the service that the tool calls. `caller`: the person on the phone was not available, shows no
+/// number, or wants no messages. `model`: the model's arguments. `other`: a fault that only a newer version knows. Null for an
+/// execution that did not fail, and for rows of an older version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "Fault")]
@@ -223,12 +223,20 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// By the status of a service's answer that is no success.
+    /// By the status of a service's answer that is no success, to a request that holds the model's arguments.
     pub const fn of_status(status: u16) -> Self {
         match status {
             400 | 409 | 413 | 422 => Self::Model,
             408 | 429 | 500.. => Self::Service,
             _ => Self::Configuration,
+        }
+    }
+
+    /// As [`Fault::of_status`], where the arguments cannot be the reason of a refusal.
+    pub const fn of_set_up(status: u16) -> Self {
+        match Self::of_status(status) {
+            Self::Model => Self::Configuration,
+            fault => fault,
         }
     }
 
@@ -248,7 +256,7 @@ impl Fault {
             Self::Ours => "Try again. If it fails again, tell the operator of this service.",
             Self::Configuration => "Check the tool's address, credentials, numbers and limits, and edit the tool.",
             Self::Service => "Check the status of the service. Once it works again, try again.",
-            Self::Caller => "Nothing has to be changed: the caller was not available.",
+            Self::Caller => "Nothing has to be changed: the caller was away, shows no number, or wants no messages.",
             Self::Model => "Describe the tool's parameters more precisely, with examples of their values.",
             Self::Other => "Look at the error.",
         }

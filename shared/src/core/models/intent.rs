@@ -38,6 +38,9 @@ pub enum Change {
         /// A new name reserved for the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<ToolName>,
+        /// VAPI's id before the change: assistants may still name it after VAPI has lost the tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        external_tool_id: Option<String>,
     },
     DeleteTool {
         tool_id: ToolId,

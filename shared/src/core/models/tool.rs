@@ -13,6 +13,9 @@ use super::{
 /// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
 
+/// Beside the model's arguments in a call by VAPI: the call's data and our token. No argument of a model can have this name.
+pub const CALL_METADATA: &str = "metadata";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolType {

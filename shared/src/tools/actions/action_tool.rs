@@ -109,6 +109,13 @@ impl ActionTool {
         arguments::significant(&arguments)
     }
 
+    /// The normalized arguments to which a person consents: also those that do not identify the effect, such as a call's reason.
+    pub fn consented(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Map<String, Value> {
+        let mut arguments = checked.clone();
+        self.action.normalize_heard(&mut arguments, conversation);
+        arguments::significant(&arguments)
+    }
+
     /// The parts of the effect with claims of their own; empty if the effect is indivisible.
     pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let parts = self.action.parts(checked, conversation).into_iter();

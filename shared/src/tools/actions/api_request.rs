@@ -20,10 +20,11 @@ use serde_json::{Map, Value};
 
 use super::{
     ActionClients, Parameter,
+    no_request::NoRequest,
     parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     signed,
-    variables::{self, Encoding},
+    variables::Encoding,
 };
 use crate::{
     clients::{
@@ -187,7 +188,7 @@ impl ApiRequest {
     ) -> ToolOutcome {
         let mut request = match self.request(services, context.conversation, arguments) {
             Ok(request) => request,
-            Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
+            Err(none) => return none.into_outcome(),
         };
         let mut must_be_once = self.has_effect();
         if let Some(secret) = &self.signing_secret {
@@ -220,7 +221,8 @@ impl ApiRequest {
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Value, String> {
-        let Request { method, url, headers, body, .. } = self.request(services, context.conversation, arguments)?;
+        let request = self.request(services, context.conversation, arguments);
+        let Request { method, url, headers, body, .. } = request.map_err(NoRequest::into_sentence)?;
         let is_hidden = |name: &HeaderName| {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)
@@ -246,25 +248,26 @@ impl ApiRequest {
         services: &ActionClients,
         conversation: &Conversation,
         arguments: &Map<String, Value>,
-    ) -> Result<Request, String> {
-        let missing = variables::Unknown::sentence;
-        let url = self.url.value(arguments.get("url"), conversation, Encoding::Url).map_err(missing)?;
+    ) -> Result<Request, NoRequest> {
+        let url = self.url.value(arguments.get("url"), conversation, Encoding::Url)?;
         let Some(Value::String(url)) = url else {
             return Err("The tool has no address to call; call it again with the address as url.".into());
         };
-        let mut url = services.outbound.parse(&url).map_err(|why| self.not_sent(&why))?;
-        self.allowed_hosts.check(&url).map_err(|why| self.not_sent(&why))?;
+        let chosen_by = if self.is_address_of_model() { Fault::Model } else { Fault::Configuration };
+        let refused = |why: &str| NoRequest::of(chosen_by, self.not_sent(why));
+        let mut url = services.outbound.parse(&url).map_err(|why| refused(&why))?;
+        self.allowed_hosts.check(&url).map_err(|why| refused(&why))?;
         // Validation rejects such tools now, but older rows may contain them.
         if self.secret_for_any_host().is_some() {
-            return Err("The request was not sent: the tool has a secret and does not say to which hosts it may go. \
-                        Its author must list them in allowed_hosts."
-                .into());
+            return Err(NoRequest::of(
+                Fault::Configuration,
+                "The request was not sent: the tool has a secret and does not say to which hosts it may go. \
+                 Its author must list them in allowed_hosts.",
+            ));
         }
         let mut headers = HeaderMap::new();
         for (name, parameter) in &self.headers {
-            let value = parameter
-                .value(arguments.get(&format!("header_{name}")), conversation, Encoding::Plain)
-                .map_err(missing)?;
+            let value = parameter.value(arguments.get(&format!("header_{name}")), conversation, Encoding::Plain)?;
             let Some(value) = value.as_ref().and_then(Value::as_str) else { continue };
             let problem = || format!("The argument \"header_{name}\" cannot be used as a header.");
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_not_a_name| problem())?;
@@ -272,9 +275,7 @@ impl ApiRequest {
         }
         let mut body = Map::new();
         for (name, parameter) in &self.body {
-            let value = parameter
-                .value(arguments.get(&format!("body_{name}")), conversation, Encoding::Plain)
-                .map_err(missing)?;
+            let value = parameter.value(arguments.get(&format!("body_{name}")), conversation, Encoding::Plain)?;
             body.extend(value.map(|value| (name.clone(), value)));
         }
         let in_query = matches!(self.method, Method::GET | Method::DELETE);
@@ -289,9 +290,13 @@ impl ApiRequest {
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
+    const fn is_address_of_model(&self) -> bool {
+        matches!(self.url, Parameter::Ai { .. })
+    }
+
     /// The error for a refused address. The author's address goes to the log, not to the model.
     fn not_sent(&self, why: &str) -> String {
-        if matches!(self.url, Parameter::Ai { .. }) {
+        if self.is_address_of_model() {
             return format!("The request was not sent: {why}.");
         }
         tracing::warn!("an api_request tool was refused its address: {why}");

@@ -22,8 +22,8 @@ use crate::{
     error::Problems,
     fields::Fields,
     models::{
-        AsyncResult, ChatRules, Confirm, IfCallOver, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolId,
-        ToolName, ToolType,
+        AsyncResult, CALL_METADATA, ChatRules, Confirm, IfCallOver, Limits, Role, Sentence, Speech, Tool, ToolEffect,
+        ToolId, ToolName, ToolType,
     },
     redaction::{Marks, below},
     store::unreadable,
@@ -233,6 +233,11 @@ impl ToolConfig {
                         &path.field,
                         "must be fixed or optional: the tool also runs on call start, when no model can fill it in",
                     );
+                } else if path.argument == CALL_METADATA && parameter.property().is_some() {
+                    fields.problem(
+                        &path.field,
+                        "cannot be filled in by a model: VAPI sends the call's data under this name; make it fixed",
+                    );
                 }
             }
         }
@@ -430,6 +435,14 @@ impl ToolAction {
             Self::TransferCall(_) => TransferCall::normalize(arguments),
             Self::PlaceCall(_) => PlaceCall::normalize(arguments),
             Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) | Self::ServiceRequest(_) => {}
+        }
+    }
+
+    /// As [`ToolAction::normalize`], with all that a person hears before consent. A model words a summary anew each time.
+    pub(super) fn normalize_heard(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
+        match self {
+            Self::PlaceCall(_) => PlaceCall::respell(arguments),
+            _ => self.normalize(arguments, conversation),
         }
     }
 

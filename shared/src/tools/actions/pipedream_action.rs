@@ -18,12 +18,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ActionClients, Parameter,
+    no_request::{NoRequest, without_secret},
     parameter::check_storable,
     parameters::{Place, all_hidden, argument_name, object, parameters},
     secret_values::{FixedValue, SentAs, first_secret},
     variables::{self, Encoding},
 };
 use crate::{
+    Result,
     clients::{
         self,
         pipedream::{Finished, PipedreamComponent, Project, Run},
@@ -202,21 +204,20 @@ impl PipedreamAction {
         Ok(props)
     }
 
-    /// The run to request, or the reason why none is possible, a sentence.
-    fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, String> {
+    fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, NoRequest> {
         // Validation rejects such tools now, but older rows may contain them.
         if self.secret_for_any_host().is_some_and(|(address, _)| arguments.contains_key(&address)) {
-            return Err(
+            return Err(NoRequest::of(
+                Fault::Configuration,
                 "The action was not run: the tool has a secret that would go to an address of the model's choice. \
-                        Its author must make that address fixed."
-                    .into(),
-            );
+                 Its author must make that address fixed.",
+            ));
         }
         Ok(Run {
             action: &self.metadata.action_key,
             version: self.metadata.version.as_deref(),
             dynamic_props_id: self.metadata.dynamic_props_id.as_deref(),
-            configured_props: self.props(conversation, arguments).map_err(variables::Unknown::sentence)?,
+            configured_props: self.props(conversation, arguments)?,
         })
     }
 
@@ -224,7 +225,7 @@ impl PipedreamAction {
     /// "dynamic_props_id"?, "configured_props"}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let Run { action, version, dynamic_props_id, configured_props } =
-            self.request(context.conversation, arguments)?;
+            self.request(context.conversation, arguments).map_err(NoRequest::into_sentence)?;
         Ok(Value::Object(object([
             ("app", Some(self.metadata.app.clone().into())),
             ("account_id", Some(self.metadata.account_id.clone().into())),
@@ -242,17 +243,17 @@ impl PipedreamAction {
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         hidden: &HiddenTexts,
-    ) -> ToolOutcome {
+    ) -> Result<ToolOutcome> {
         let run = match self.request(context.conversation, arguments) {
             Ok(run) => run,
-            Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
+            Err(none) => return Ok(none.into_outcome()),
         };
         let name = self.metadata.app_name.as_deref().unwrap_or(&self.metadata.app);
         let project: Project = match services.secrets.of_deployment(&services.pipedream_secret).await {
             Ok(project) => project,
-            Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),
+            Err(error) => return without_secret(error, format!("{name} is not available just now."), context),
         };
-        match services.pipedream.run(&project, context.organization, run, context.deadline).await {
+        Ok(match services.pipedream.run(&project, context.organization, run, context.deadline).await {
             Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(hidden.replaced_in(result))
                 .and_exports(hidden.replaced_in(exports))
                 .with(Effect::Done),
@@ -270,7 +271,7 @@ impl PipedreamAction {
             ))
             .because(error),
             Err(error) => ToolOutcome::failed(refusal(name, &error, hidden)).because(error),
-        }
+        })
     }
 }
 

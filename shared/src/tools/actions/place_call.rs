@@ -211,6 +211,11 @@ impl PlaceCall {
     /// The effect is a call to the person; other words make no other call.
     pub(super) fn normalize(arguments: &mut Map<String, Value>) {
         arguments.retain(|name, _| name == "to");
+        Self::respell(arguments);
+    }
+
+    /// The number in one spelling.
+    pub(super) fn respell(arguments: &mut Map<String, Value>) {
         if let Some(Value::String(to)) = arguments.get_mut("to")
             && let Ok(number) = to.parse::<E164>()
         {

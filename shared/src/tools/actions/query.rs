@@ -18,8 +18,9 @@ use serde_json::{Map, Value, json};
 use self::filters::{Filter, Filters};
 use super::{
     ActionClients, Parameter,
+    no_request::NoRequest,
     parameters::{Place, object, parameter},
-    variables::{self, Encoding},
+    variables::Encoding,
 };
 use crate::{
     Result,
@@ -112,11 +113,14 @@ impl Query {
         ]))
     }
 
-    /// The words and filters of author and model, or the reason why there is no search, a sentence.
-    fn asked(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<SearchRequest<'_>, String> {
+    /// The words and filters of author and model.
+    fn asked(
+        &self,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<SearchRequest<'_>, NoRequest> {
         let value = |parameter: &Parameter, argument: &str| {
-            let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);
-            value.map_err(variables::Unknown::sentence)
+            parameter.value(arguments.get(argument), conversation, Encoding::Plain)
         };
         let words = value(&self.query, "query")?.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut filters = Vec::new();
@@ -135,7 +139,8 @@ impl Query {
 
     /// The search of [`Query::run`]: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let SearchRequest { words, filters } = self.asked(context.conversation, arguments)?;
+        let asked = self.asked(context.conversation, arguments);
+        let SearchRequest { words, filters } = asked.map_err(NoRequest::into_sentence)?;
         let filters: Map<String, Value> =
             filters.into_iter().map(|(filter, given)| (filter.argument(), given)).collect();
         Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))
@@ -150,7 +155,7 @@ impl Query {
     ) -> Result<ToolOutcome> {
         let asked = match self.asked(context.conversation, arguments) {
             Ok(asked) => asked,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
+            Err(none) => return Ok(none.into_outcome()),
         };
         let query = asked.words.as_str();
         let opened = found(services.knowledge.open(context.organization, self.knowledge_base_id).await)?;

@@ -67,7 +67,7 @@ pub async fn run(
     let hidden = action.hidden_texts(context.conversation);
     let outcome = match action {
         ToolAction::ApiRequest(action) => action.run(services, context, attempt.id, arguments, &hidden).await,
-        ToolAction::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await,
+        ToolAction::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await?,
         ToolAction::Query(action) => action.run(services, context, arguments).await?,
         ToolAction::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
         ToolAction::TransferCall(action) => action.run(services, context, arguments, attempt.id).await?.hiding(&hidden),

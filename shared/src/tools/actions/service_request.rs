@@ -18,6 +18,7 @@ use url::{Url, form_urlencoded};
 use super::{
     ActionClients, Attempt, Parameter,
     api_request::{LARGEST_ANSWER, report, unanswered},
+    no_request::NoRequest,
     parameters::object,
     secret_values::{FixedValue, SentAs},
 };
@@ -34,7 +35,6 @@ use crate::{
 
 /// Pause before the second attempt of a request with an idempotency key.
 const PAUSE: Duration = Duration::from_millis(500);
-const UNUSABLE: &str = "The request was not sent: the stored credential cannot be used; connect the service again.";
 /// Remaining time needed for the second attempt.
 const SECOND_TRY_NEEDS: Duration = Duration::from_millis(1_500);
 
@@ -108,7 +108,7 @@ impl ServiceRequest {
     ) -> ToolOutcome {
         let mut request = match self.request(services, arguments, &attempt.id.to_string()) {
             Ok(request) => request,
-            Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
+            Err(none) => return none.into_outcome(),
         };
         let poll = context.source_poll();
         if let Some(poll) = poll {
@@ -137,7 +137,8 @@ impl ServiceRequest {
         arguments: &Map<String, Value>,
         attempt: &str,
     ) -> Result<Value, String> {
-        let Request { method, url, headers, body, .. } = self.request(services, arguments, attempt)?;
+        let request = self.request(services, arguments, attempt);
+        let Request { method, url, headers, body, .. } = request.map_err(NoRequest::into_sentence)?;
         let credential_header = match &self.template.auth {
             RequestAuth::Bearer { .. } | RequestAuth::Basic { .. } => AUTHORIZATION.as_str().to_owned(),
             RequestAuth::Header { header, .. } => header.to_ascii_lowercase(),
@@ -156,16 +157,25 @@ impl ServiceRequest {
         ])))
     }
 
-    /// The request, or the reason why there is none, a sentence. `key`: unique per execution.
-    fn request(&self, services: &ActionClients, arguments: &Map<String, Value>, key: &str) -> Result<Request, String> {
+    /// `key`: unique per execution.
+    fn request(
+        &self,
+        services: &ActionClients,
+        arguments: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Request, NoRequest> {
         let template = &self.template;
         let broken = |what: &str| {
-            format!("The request was not sent: the tool's {what} is broken; its maintainers must mend it.")
+            let sentence =
+                format!("The request was not sent: the tool's {what} is broken; its maintainers must mend it.");
+            NoRequest::of(Fault::Configuration, sentence)
         };
         let method = Method::from_bytes(template.method.as_bytes()).map_err(|_not_a_method| broken("method"))?;
         let mut rest = arguments.clone();
         let url = filled_in(&self.address()?, &mut rest)?;
-        let mut url = services.outbound.parse(&url).map_err(|why| format!("The request was not sent: {why}."))?;
+        // Arguments stand in the address as segments of its path only.
+        let refused = |why: String| NoRequest::of(Fault::Configuration, format!("The request was not sent: {why}."));
+        let mut url = services.outbound.parse(&url).map_err(refused)?;
         let mut allowed_hosts = AllowedHosts::default();
         let host = url.host_str().unwrap_or_default();
         let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
@@ -177,9 +187,9 @@ impl ServiceRequest {
         add_query(&mut url, query.iter().filter(|(name, _)| !fixed_query.contains_key(*name)).chain(&fixed_query));
         members.extend(fixed);
         let mut headers = HeaderMap::new();
-        let mut set = |name: &str, value: &str, secret: bool| -> Result<(), String> {
+        let mut set = |name: &str, value: &str, secret: bool| -> Result<(), NoRequest> {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_not_a_name| broken("header"))?;
-            let mut value = HeaderValue::from_str(value).map_err(|_not_a_value| UNUSABLE.to_owned())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_not_a_value| unusable())?;
             value.set_sensitive(secret);
             headers.insert(name, value);
             Ok(())
@@ -220,7 +230,7 @@ impl ServiceRequest {
     }
 
     /// The template's address with the fields of the credential. A preview, which has only their masks, shows their names.
-    fn address(&self) -> Result<String, String> {
+    fn address(&self) -> Result<String, NoRequest> {
         let mut address = self.template.url.clone();
         for name in &self.in_address {
             let place = format!("{{{name}}}");
@@ -230,25 +240,33 @@ impl ServiceRequest {
             let value = match self.field(name)? {
                 SECRET => name.as_str(),
                 value if CredentialField::fits_address(value) => value,
-                _ => return Err(UNUSABLE.to_owned()),
+                _ => return Err(unusable()),
             };
             address = address.replace(&place, value);
         }
         Ok(address)
     }
 
-    fn field(&self, name: &str) -> Result<&str, String> {
+    fn field(&self, name: &str) -> Result<&str, NoRequest> {
         let value = match self.credential.get(name) {
             Some(Parameter::Fixed { value: Value::String(text), .. }) => text.as_str(),
             _ => "",
         };
         if value.is_empty() {
-            return Err(
-                "The request was not sent: the stored credential is not complete; connect the service again.".into()
-            );
+            return Err(NoRequest::of(
+                Fault::Configuration,
+                "The request was not sent: the stored credential is not complete; connect the service again.",
+            ));
         }
         Ok(value)
     }
+}
+
+fn unusable() -> NoRequest {
+    NoRequest::of(
+        Fault::Configuration,
+        "The request was not sent: the stored credential cannot be used; connect the service again.",
+    )
 }
 
 /// Substitutes arguments into the address, and removes them from `arguments`.

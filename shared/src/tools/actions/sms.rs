@@ -18,8 +18,9 @@ use serde_json::{Map, Value, json};
 use self::allowed::AllowedRecipients;
 use super::{
     ActionClients, EffectPart, Parameter,
+    no_request::{NoRequest, without_secret},
     parameters::{Place, object, parameter},
-    variables::{Encoding, Unknown},
+    variables::Encoding,
 };
 use crate::{
     Result,
@@ -134,15 +135,13 @@ impl Sms {
     ) -> Result<ToolOutcome> {
         let Draft { from, text, recipients } = match self.draft(services, context, arguments).await? {
             Ok(draft) => draft,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
+            Err(none) => return Ok(none.into_outcome()),
         };
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
-            Err(error) => {
-                let sentence = "The SMS service is not available just now; try again in a moment.";
-                return Ok(ToolOutcome::failed(sentence).because(error));
-            }
+            Err(error) => return without_secret(error, "The SMS service is not available just now; try again in a moment.", context),
         };
+        let are_refused = recipients.iter().any(|(_, number)| number.is_err());
         let (account, from, text) = (&account, &from.number, text.as_str());
         let deliveries = join_all(recipients.into_iter().map(|(to, number)| async move {
             if let Some(earlier) = RecipientOutcome::earlier(done, &to) {
@@ -172,6 +171,7 @@ impl Sms {
         let ran = ToolOutcome::of_recipients(recipients);
         Ok(match errors.into_iter().flatten().next() {
             Some(error) => ran.because(error),
+            None if are_refused => ran.at_fault(Fault::Model),
             None => ran,
         })
     }
@@ -183,7 +183,7 @@ impl Sms {
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Result<Value, String>> {
-        let draft = self.draft(services, context, arguments).await?;
+        let draft = self.draft(services, context, arguments).await?.map_err(NoRequest::into_sentence);
         Ok(draft.map(|Draft { from, text, recipients }| {
             let recipients = recipients.into_iter().map(|(to, number)| {
                 let reason = number.as_ref().err().map(|why| Value::from(*why));
@@ -197,16 +197,15 @@ impl Sms {
         }))
     }
 
-    /// The message, or the reason why there is none, a sentence.
     async fn draft(
         &self,
         services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
-    ) -> Result<Result<Draft, String>> {
+    ) -> Result<Result<Draft, NoRequest>> {
         let (text, recipients) = match self.merge(context.conversation, arguments) {
             Ok(merged) => merged,
-            Err(sentence) => return Ok(Err(sentence)),
+            Err(none) => return Ok(Err(none)),
         };
         let from = self.sender(services, context).await?;
         Ok(from.map(|from| Draft { from, text, recipients }))
@@ -254,22 +253,21 @@ impl Sms {
         &self,
         conversation: &Conversation,
         arguments: &Map<String, Value>,
-    ) -> Result<(String, Vec<Addressed>), String> {
-        let text = self.text.value(arguments.get("text"), conversation, Encoding::Plain);
-        let text = match text.map_err(Unknown::sentence)? {
+    ) -> Result<(String, Vec<Addressed>), NoRequest> {
+        let text = match self.text.value(arguments.get("text"), conversation, Encoding::Plain)? {
             Some(Value::String(text)) if !text.trim().is_empty() => text,
             _ => return Err("The message has no text; call the tool again with a text.".into()),
         };
         if text.chars().count() > LONGEST_TEXT {
-            return Err(format!("The message is longer than {LONGEST_TEXT} characters; shorten it."));
+            return Err(format!("The message is longer than {LONGEST_TEXT} characters; shorten it.").into());
         }
-        let recipients = self.recipients.value(arguments.get("recipients"), conversation, Encoding::Plain);
-        let recipients = numbers(recipients.map_err(Unknown::sentence)?.as_ref());
+        let recipients = self.recipients.value(arguments.get("recipients"), conversation, Encoding::Plain)?;
+        let recipients = numbers(recipients.as_ref());
         if recipients.is_empty() {
             return Err("The message has no recipient; ask for a phone number.".into());
         }
         if recipients.len() > MOST_RECIPIENTS {
-            return Err(format!("The message has more than {MOST_RECIPIENTS} recipients."));
+            return Err(format!("The message has more than {MOST_RECIPIENTS} recipients.").into());
         }
         let allowed = self.allowed.in_conversation(conversation);
         let recipients = recipients.into_iter().map(|(shown, number)| {
@@ -279,19 +277,24 @@ impl Sms {
         Ok((text, recipients.collect()))
     }
 
-    /// The row of the sending number, or the reason why there is none, a sentence.
-    async fn sender(&self, services: &ActionClients, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
-        match self.from {
-            Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
+    /// The row of the sending number.
+    async fn sender(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+    ) -> Result<Result<PhoneNumber, NoRequest>> {
+        let (row, otherwise) = match self.from {
+            Sender::CalledNumber => (
+                context.conversation.line.clone(),
                 "No SMS can be sent from the number that was called: it is not set up for that; do not try again, and offer \
-                 something else."
-                    .into()
-            })),
-            Sender::SpecificNumber { phone_number_id: id } => {
-                let row = found(services.phone_numbers.get(context.organization, id).await)?;
-                Ok(row.ok_or_else(|| "The number this message should come from is no longer set up.".into()))
-            }
-        }
+                 something else.",
+            ),
+            Sender::SpecificNumber { phone_number_id: id } => (
+                found(services.phone_numbers.get(context.organization, id).await)?,
+                "The number this message should come from is no longer set up.",
+            ),
+        };
+        Ok(row.ok_or_else(|| NoRequest::of(Fault::Configuration, otherwise)))
     }
 }
 

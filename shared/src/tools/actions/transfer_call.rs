@@ -38,6 +38,7 @@ use serde_json::{Map, Value, json};
 use self::{if_unanswered::IfUnanswered, route::NoRoute, target::Target};
 use super::{
     ActionClients, Parameter,
+    no_request::NoRequest,
     parameters::{Place, object},
     variables::{self, Encoding},
 };
@@ -172,7 +173,7 @@ impl TransferCall {
     /// The transfer of [`TransferCall::run`]: `{"destination", "label"?, "briefing"?}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let route = self.route(arguments, Timestamp::now()).map_err(NoRoute::into_sentence)?;
-        let briefing = self.briefing(context.conversation, arguments)?;
+        let briefing = self.briefing(context.conversation, arguments).map_err(NoRequest::into_sentence)?;
         Ok(Value::Object(object([
             ("destination", Some(json!(route.first.callee))),
             ("label", route.label.map(Value::from)),
@@ -194,7 +195,7 @@ impl TransferCall {
         };
         let briefing = match self.briefing(context.conversation, arguments) {
             Ok(briefing) => briefing,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
+            Err(none) => return Ok(none.into_outcome()),
         };
         if let Some(rule) = &self.stored.if_unanswered {
             return rule.move_line(services, context, execution, &route, briefing).await;
@@ -215,19 +216,24 @@ impl TransferCall {
     }
 
     /// The briefing for the callee, if the strategy has one.
-    fn briefing(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Option<String>, String> {
+    fn briefing(
+        &self,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<String>, NoRequest> {
         if self.stored.strategy == Strategy::Nothing {
             return Ok(None);
         }
         let message = match self.stored.message.as_deref() {
             Some(message) => Some(variables::fill_text(message, conversation, Encoding::Plain).map_err(|unknown| {
-                format!("The call was not transferred: {unknown}. Offer to take a message instead.")
+                let sentence = format!("The call was not transferred: {unknown}. Offer to take a message instead.");
+                NoRequest::of(Fault::Caller, sentence)
             })?),
             None => None,
         };
         let summary = self.summary.as_ref().and_then(|_| arguments.get("summary")?.as_str()).map(str::trim);
         if summary.is_some_and(|summary| summary.chars().count() > LONGEST_SUMMARY) {
-            return Err(format!("The summary is longer than {LONGEST_SUMMARY} characters; shorten it."));
+            return Err(format!("The summary is longer than {LONGEST_SUMMARY} characters; shorten it.").into());
         }
         let parts: Vec<&str> = [message.as_deref(), summary].into_iter().flatten().collect();
         Ok((!parts.is_empty()).then(|| parts.join(" ")))

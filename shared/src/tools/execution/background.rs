@@ -25,7 +25,8 @@ impl Executor {
         let checked = match tool.check(request.arguments) {
             Ok(checked) => checked,
             Err(sentence) => {
-                return self.skip(tool, request, context, claim, ToolOutcome::failed(sentence)).await;
+                let told = ToolOutcome::failed(sentence).at_fault(Fault::Model);
+                return self.skip(tool, request, context, claim, told).await;
             }
         };
         let queued_at = Timestamp::now();

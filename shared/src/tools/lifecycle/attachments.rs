@@ -315,14 +315,14 @@ impl Attachments {
         Ok(attached.is_some())
     }
 
-    /// Makes assistants and rows of all agents with the tool consistent with it; `former` are its previous ids at VAPI.
+    /// Makes assistants and rows of all agents with the tool, whose lease is held, consistent with it; `former` are its previous
+    /// ids at VAPI.
     pub(super) async fn update_agents(
         &self,
         tool: &Tool,
         former: &[String],
         deadline: Deadline,
     ) -> Result<AgentsChanged> {
-        let rows = self.agent_tools.of_tool(tool.organization_id, tool.id).await?;
         let external: Vec<&str> = tool.external_tool_id.as_deref().into_iter().collect();
         let wanted: &[&str] = if tool.attach_to_agent { &external } else { &[] };
         let unwanted: &Vec<&str> = &former.iter().map(String::as_str).chain(external.iter().copied()).collect();
@@ -330,18 +330,40 @@ impl Attachments {
             self.correct_tool_ids(&row, wanted, unwanted, deadline).await?;
             self.agent_tools.set_vapi_attached(&row, tool.attach_to_agent).await
         };
-        Ok(for_each_agent(rows, deadline, update).await)
+        self.for_each_agent(tool, deadline, update).await
     }
 
-    /// Removes the tool from all these agents' assistants; the rows stay.
+    /// Removes the tool, whose lease is held, from all assistants; the rows stay.
     pub(super) async fn remove_from_assistants(
         &self,
-        rows: Vec<ToolAttachment>,
+        tool: &Tool,
         external: &str,
         deadline: Deadline,
-    ) -> AgentsChanged {
+    ) -> Result<AgentsChanged> {
         let remove = |row| async move { self.correct_tool_ids(&row, &[], &[external], deadline).await };
-        for_each_agent(rows, deadline, remove).await
+        self.for_each_agent(tool, deadline, remove).await
+    }
+
+    /// Applies a change to every agent with the tool, until the index has no further ones: it may lag behind an attachment just
+    /// before the tool's lease.
+    async fn for_each_agent<F, Fut>(&self, tool: &Tool, deadline: Deadline, change: F) -> Result<AgentsChanged>
+    where
+        F: Fn(ToolAttachment) -> Fut,
+        Fut: Future<Output = Result<()>>,
+    {
+        let mut changed = AgentsChanged::default();
+        loop {
+            let mut rows = self.agent_tools.of_tool(tool.organization_id, tool.id).await?;
+            rows.retain(|row| !changed.done.contains(&row.agent_id));
+            if rows.is_empty() {
+                return Ok(changed);
+            }
+            let further = change_each(rows, deadline, &change).await;
+            changed.done.extend(further.done);
+            if !further.left.is_empty() {
+                return Ok(AgentsChanged { done: changed.done, ..further });
+            }
+        }
     }
 
     /// Corrects one assistant under its agent's lease. A missing agent or assistant is ignored.
@@ -369,14 +391,14 @@ pub(super) struct AgentsChanged {
 
 /// Applies a change to several attachments, a few concurrently. After a failure, and near the deadline, no further one is
 /// started.
-async fn for_each_agent<F, Fut>(rows: Vec<ToolAttachment>, deadline: Deadline, change: F) -> AgentsChanged
+async fn change_each<F, Fut>(rows: Vec<ToolAttachment>, deadline: Deadline, change: &F) -> AgentsChanged
 where
     F: Fn(ToolAttachment) -> Fut,
     Fut: Future<Output = Result<()>>,
 {
     let failed = AtomicBool::new(false);
     let outcomes = stream::iter(rows).map(|row| {
-        let (agent, change, failed) = (row.agent_id, &change, &failed);
+        let (agent, failed) = (row.agent_id, &failed);
         async move {
             if failed.load(Ordering::Relaxed) || deadline.remaining() < SETTLING {
                 return (agent, None);

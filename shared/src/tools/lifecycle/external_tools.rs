@@ -8,7 +8,7 @@ use crate::{
     accounts::Accounts,
     actions::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS, to_liquid},
     clients::{self, Failure, Secrets, Vapi, vapi::NewTool},
-    models::{OrganizationId, Tool, ToolId},
+    models::{CALL_METADATA, OrganizationId, Tool, ToolId},
     redaction::HiddenTexts,
 };
 
@@ -154,7 +154,8 @@ fn pinned(error: clients::Error) -> Error {
 }
 
 /// Parameters that VAPI adds to the model's arguments, invisible to the model: the phone numbers, our token, and the fields that
-/// `execute` needs to claim the effect before it reads the tool (docs/adr/0001-speculative-claim.md).
+/// `execute` needs to tell the arguments from an envelope, and to claim the effect before it reads the tool
+/// (docs/adr/0001-speculative-claim.md).
 fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> Value {
     let mut metadata = json!({
         "callerPhoneNumber": "{{ customer.number }}",
@@ -164,11 +165,13 @@ fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> V
     });
     let names = schema.get("properties").and_then(Value::as_object).map(|properties| properties.keys().collect());
     let names: Vec<&String> = names.unwrap_or_default();
-    let hint = if read_only { ("readOnly", true.into()) } else { ("arguments", json!(names)) };
     if let Value::Object(metadata) = &mut metadata {
-        metadata.insert(hint.0.into(), hint.1);
+        metadata.insert("arguments".into(), json!(names));
+        if read_only {
+            metadata.insert("readOnly".into(), true.into());
+        }
     }
-    json!([{"key": "metadata", "value": metadata}])
+    json!([{"key": CALL_METADATA, "value": metadata}])
 }
 
 fn without_token(object: Value, token: &SecretString) -> Value {

@@ -237,9 +237,7 @@ impl Lifecycle {
             return Ok(Settled("the tool is gone"));
         };
         let settled = match &intent.change {
-            Change::UpdateTool { name, .. } => {
-                Box::pin(self.settle_update(None, tool, name.as_ref(), &lease, deadline)).await
-            }
+            Change::UpdateTool { .. } => Box::pin(self.settle_update(None, tool, intent, &lease, deadline)).await,
             _ => Box::pin(self.settle_deletion(&tool, &lease, intent, deadline)).await,
         };
         release(lease.release()).await;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Assistants, Attachments, Edit, ExternalTools, References, SETTLING, StoredSecrets,
+    attachments::AgentsChanged,
     edit::kept,
     ownership, release,
     settle::{Progress, close, open, settle_now},
@@ -248,7 +249,8 @@ impl Lifecycle {
         references.check(before.organization_id, &mut edit.config, known, deadline).await?;
         let secrets = self.edit_secrets(&before, &mut edit, deadline).await?;
         let (config, name) = (&edit.config, edit.name.clone().filter(|name| *name != before.name));
-        let change = Change::UpdateTool { tool_id: before.id, name: name.clone() };
+        let external_tool_id = before.external_tool_id.clone();
+        let change = Change::UpdateTool { tool_id: before.id, name: name.clone(), external_tool_id };
         let intent = Intent::new(before.organization_id, change, ownership(deadline));
         let mut after = row(before.organization_id, before.id, name.as_ref().unwrap_or(&before.name).clone(), config);
         edit.keep_unknown(&before, &mut after);
@@ -274,7 +276,7 @@ impl Lifecycle {
             Err(error) => {
                 let settling = async {
                     let row = self.tools.get(before.organization_id, before.id).await?;
-                    self.settle_update(Some(&before), row, name.as_ref(), lease, deadline).await
+                    self.settle_update(Some(&before), row, &intent, lease, deadline).await
                 };
                 Box::pin(settle_now(&self.intents, &intent, &error, settling)).await;
                 return Err(error);
@@ -292,7 +294,7 @@ impl Lifecycle {
             }
             Ok(false) => false,
             Err(error) => {
-                let settling = self.settle_update(None, after.clone(), None, lease, deadline);
+                let settling = self.settle_update(None, after.clone(), &intent, lease, deadline);
                 Box::pin(settle_now(&self.intents, &intent, &error, settling)).await
             }
         };
@@ -361,16 +363,19 @@ impl Lifecycle {
         Ok(EditedSecrets { name: made.as_ref().map(|made| made.name.clone()), made, left })
     }
 
-    /// Makes VAPI's tool and the agents follow the row. `reserved`: a name reserved by the edit; `agents_have`: the version its
-    /// agents have, if known.
+    /// Makes VAPI's tool and the agents follow the row after an edit. `agents_have`: the version its agents have, if known.
     pub(super) async fn settle_update(
         &self,
         agents_have: Option<&Tool>,
         mut tool: Tool,
-        reserved: Option<&ToolName>,
+        intent: &Intent,
         lease: &Lease,
         deadline: Deadline,
     ) -> Result<Progress> {
+        let Change::UpdateTool { name: reserved, external_tool_id: before, .. } = &intent.change else {
+            return Err(Error::internal("the intent is of no edit"));
+        };
+        let replaced = tool.external_tool_id.clone();
         if tool.attach_to_agent {
             tool.spoken_at_start = self.spoken_at_start(&tool).await;
             let (external, data) = self.external.upsert(&tool, deadline).await?;
@@ -378,17 +383,23 @@ impl Lifecycle {
                 tool.data = data;
                 self.tools.note_at_vapi(&tool).await?;
             } else {
-                let before = tool.clone();
+                let read = tool.clone();
                 (tool.external_tool_id, tool.data) = (Some(external), data);
-                self.tools.replace(&mut tool, &before, lease, None, None).await?;
+                self.tools.replace(&mut tool, &read, lease, None, None).await?;
             }
         }
         let kept = tool.external_tool_id.as_deref();
-        let former = self.external.leftover_tool_ids(tool.organization_id, tool.id, kept, deadline).await?;
+        let mut former = self.external.leftover_tool_ids(tool.organization_id, tool.id, kept, deadline).await?;
+        // VAPI may have lost the id of before the edit, or the replaced one, and assistants still name it.
+        for id in before.iter().chain(&replaced).filter(|id| Some(id.as_str()) != kept) {
+            if !former.contains(id) {
+                former.push(id.clone());
+            }
+        }
         if !self.follow(agents_have, &tool, &former, deadline).await? {
             return Ok(Progress::Unfinished("the tool has more agents than there is time; it goes on"));
         }
-        if let Some(name) = reserved.filter(|name| **name != tool.name) {
+        if let Some(name) = reserved.as_ref().filter(|name| **name != tool.name) {
             self.tools.release_name(tool.organization_id, name, tool.id).await?;
         }
         Ok(Progress::Settled("VAPI and the agents follow the table"))
@@ -490,23 +501,14 @@ impl Lifecycle {
     ) -> Result<ToolDeletion> {
         let store = &self.attachments.agent_tools;
         if let Some(external) = &tool.external_tool_id {
-            // Until the index has no further agents: it may lag behind an attachment just before the lease.
-            let mut done: Vec<AgentId> = Vec::new();
-            loop {
-                let mut rows = store.of_tool(tool.organization_id, tool.id).await?;
-                rows.retain(|row| !done.contains(&row.agent_id));
-                if rows.is_empty() {
-                    break;
-                }
-                let removed = self.attachments.remove_from_assistants(rows, external, deadline).await;
-                done.extend(removed.done);
-                if let Some(error) = removed.error {
-                    let text = |agents: Vec<AgentId>| agents.iter().map(ToString::to_string).collect();
-                    return Err(Error::Partly { error: Box::new(error), done: text(done), left: text(removed.left) });
-                }
-                if !removed.left.is_empty() {
-                    return Ok(ToolDeletion::Deleting { agents_done: done, agents_left: removed.left });
-                }
+            let AgentsChanged { done, left, error } =
+                self.attachments.remove_from_assistants(tool, external, deadline).await?;
+            if let Some(error) = error {
+                let text = |agents: Vec<AgentId>| agents.iter().map(ToString::to_string).collect();
+                return Err(Error::Partly { error: Box::new(error), done: text(done), left: text(left) });
+            }
+            if !left.is_empty() {
+                return Ok(ToolDeletion::Deleting { agents_done: done, agents_left: left });
             }
             self.external.delete(tool.organization_id, external, deadline).await?;
         }

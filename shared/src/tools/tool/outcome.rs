@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::RecipientOutcome;
 use crate::{
-    clients::{self, Failure},
+    clients::{self, Failure, UpstreamService, twilio},
     cut::fit,
     models::{ExecutionId, ExecutionStatus, Fault, Spent},
     redaction::HiddenTexts,
@@ -113,13 +113,7 @@ impl ToolOutcome {
         if !ExecutionStatus::NOT_SUCCEEDED.contains(&self.status) {
             return None;
         }
-        let by_cause = || {
-            self.cause.as_ref().map(|cause| match cause.failure {
-                Failure::Refused(_) => Fault::Configuration,
-                Failure::Rejected { status, .. } => Fault::of_status(status),
-                _ => Fault::Service,
-            })
-        };
+        let by_cause = || self.cause.as_ref().map(fault_of);
         let by_status = || match self.status {
             ExecutionStatus::Limited => Fault::Configuration,
             _ => Fault::Service,
@@ -166,6 +160,19 @@ impl ToolOutcome {
                 Value::Object(answer)
             }
         }
+    }
+}
+
+fn fault_of(cause: &clients::Error) -> Fault {
+    use UpstreamService::{CallControl, Scheduler, SecretsManager, Sqs, Twilio, Vapi};
+    match (cause.service, &cause.failure) {
+        (SecretsManager | Sqs | Scheduler, _) => Fault::Ours,
+        (_, Failure::Refused(_)) => Fault::Configuration,
+        (Twilio, Failure::Rejected { status, excerpt }) => twilio::fault(*status, excerpt),
+        // Their requests hold ids of the set-up; the arguments were checked before.
+        (Vapi | CallControl, Failure::Rejected { status, .. }) => Fault::of_set_up(*status),
+        (_, Failure::Rejected { status, .. }) => Fault::of_status(*status),
+        _ => Fault::Service,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers of the database that are lost while a call starts.
+//! Outages of the database, and its answers that are lost, while a call starts.
 
 use super::*;
 
@@ -16,4 +16,34 @@ async fn a_lost_answer_of_the_database_tells_the_context_once() {
         assert_eq!(told(&world, &call).len(), 1, "update {operation}");
         assert!(world.aws.row("calls", &call).unwrap()["context_injected_at"].is_string(), "update {operation}");
     }
+}
+
+/// A redelivery would come too late for the call.
+#[tokio::test]
+async fn an_outage_in_which_a_tool_cannot_begin_costs_the_call_no_result() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    answers(&crm, "customer", &json!({"name": "Ana"}));
+    world.aws.inject(tests::Fault::throttled("GetItem", "tools"));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.aws.faults_left(), 0);
+    let told = told(&world, &call);
+    assert!(told.len() == 1 && told[0].contains("Ana"), "{told:?}");
+}
+
+/// The SDK repeats a write whose answer is lost, and the history refuses it.
+#[tokio::test]
+async fn a_lost_answer_of_the_history_keeps_no_failure_from_the_call() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    world.aws.inject(tests::Fault::new("PutItem", "executions", tests::Trouble::DropAfter));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.aws.faults_left(), 0);
+    let run = world.executions().remove(0);
+    assert_eq!((&run["status"], &run["trigger"]), (&json!("failed"), &json!("call_start")));
+    assert_eq!(world.aws.row("calls", &call).unwrap()["failed_executions"], json!([run["id"]]));
 }

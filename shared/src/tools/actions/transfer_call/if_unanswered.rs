@@ -9,6 +9,8 @@
 //! turn. Closed destinations are left out when the line is moved. The call at VAPI ends there. A caller who returns gets a new
 //! call with the same agent.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,8 +19,9 @@ use crate::{
     Result,
     actions::ActionClients,
     clients::twilio,
+    error,
     fields::Fields,
-    models::{DialDestination, ExecutionId, ReturningTransfer, Timestamp},
+    models::{Call, DialDestination, ExecutionId, ReturningTransfer, Timestamp},
     tool::{CallContext, Effect, ToolOutcome},
 };
 
@@ -26,6 +29,8 @@ const RINGS: u16 = 20;
 const RING_BOUNDS: std::ops::RangeInclusive<u32> = 5..=60;
 const LONGEST_SENTENCE: usize = 300;
 const MOST_FURTHER: usize = 4;
+/// The caller waits meanwhile.
+const RELEASED_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct IfUnanswered {
@@ -108,8 +113,14 @@ impl IfUnanswered {
             ended_at: None,
             returned_as: None,
         };
-        if !services.calls.begin_transfer(context.organization, &call.id, &transfer).await? {
-            return Ok(live_call::moved_already().into_outcome());
+        match services.calls.begin_transfer(context.organization, &call.id, &transfer).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(live_call::moved_already().into_outcome()),
+            Err(outage) => {
+                // The write may have happened, and would refuse every later transfer.
+                give_up(services, call, transfer.at).await;
+                return Err(outage);
+            }
         }
         let url = format!("{public_url}/api/phone-number/{}/transfers/{}", line.id, call.id);
         Ok(match services.twilio.redirect_call(&account, sid, &url, context.deadline).await {
@@ -125,7 +136,7 @@ impl IfUnanswered {
             )
             .because(error),
             Err(error) => {
-                services.calls.give_up_transfer(context.organization, &call.id, transfer.at).await?;
+                give_up(services, call, transfer.at).await;
                 ToolOutcome::failed(
                     "The call could not be transferred; nothing was changed. Offer to take a message instead.",
                 )
@@ -133,4 +144,15 @@ impl IfUnanswered {
             }
         })
     }
+}
+
+/// Releases a call that was not moved. If that fails, the call cannot be transferred any more.
+async fn give_up(services: &ActionClients, call: &Call, at: Timestamp) {
+    let given_up = services.calls.give_up_transfer(call.organization_id, &call.id, at);
+    let problem = match tokio::time::timeout(RELEASED_WITHIN, given_up).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error::chain(&error),
+        Err(elapsed) => elapsed.to_string(),
+    };
+    tracing::error!(call.id = %call.id, "a call that was not transferred could not be released: {problem}");
 }

@@ -1,0 +1,64 @@
+//! The reasons why an action makes no request.
+
+use super::variables::Unknown;
+use crate::{
+    Result, clients,
+    models::Fault,
+    telemetry,
+    tool::{CallContext, ToolOutcome},
+};
+
+/// A sentence for the model, and whose fault it is. A text alone is about the model's arguments.
+#[derive(Debug)]
+pub(super) struct NoRequest {
+    sentence: String,
+    fault: Fault,
+}
+
+impl NoRequest {
+    pub(super) fn of(fault: Fault, sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), fault }
+    }
+
+    pub(super) fn into_sentence(self) -> String {
+        self.sentence
+    }
+
+    pub(super) fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::failed(self.sentence).at_fault(self.fault)
+    }
+}
+
+impl From<String> for NoRequest {
+    fn from(sentence: String) -> Self {
+        Self::of(Fault::Model, sentence)
+    }
+}
+
+impl From<&str> for NoRequest {
+    fn from(sentence: &str) -> Self {
+        Self::of(Fault::Model, sentence)
+    }
+}
+
+impl From<Unknown> for NoRequest {
+    fn from(unknown: Unknown) -> Self {
+        Self::of(Fault::Caller, unknown.sentence())
+    }
+}
+
+/// The outcome of an action whose secret cannot be read.
+///
+/// # Errors
+/// The failure, if the secret may be readable in a moment: an outage of our own before any effect.
+pub(super) fn without_secret(
+    error: clients::Error,
+    sentence: impl Into<String>,
+    context: &CallContext<'_>,
+) -> Result<ToolOutcome> {
+    if error.transient() {
+        return Err(error.into());
+    }
+    telemetry::tool_fault(context.trigger.as_str());
+    Ok(ToolOutcome::failed(sentence).because(error))
+}
