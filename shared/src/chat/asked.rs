@@ -44,7 +44,7 @@ impl Consent {
         if self.approved { Self::WORDS_OF_APPROVAL } else { "No, do not do it." }
     }
 
-    pub(super) fn name(&self) -> String {
+    fn name(&self) -> String {
         format!("consent {}", self.id)
     }
 
@@ -77,7 +77,7 @@ impl ChatInput {
     }
 
     /// Reads the body of `POST /agent/chat` and of its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key`
-    /// is the request's `Idempotency-Key`.
+    /// is the request's `Idempotency-Key`; a consent names its request itself.
     ///
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
@@ -139,7 +139,7 @@ impl ChatInput {
             if strict {
                 fields.finish();
             }
-            let name = key.or_else(|| consent.as_ref().map(Consent::name));
+            let name = consent.as_ref().map(Consent::name).or(key);
             Some(Self {
                 message: message?,
                 thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),
@@ -217,6 +217,8 @@ mod tests {
         let read = ChatInput::of_chat(&body, None).unwrap();
         assert_eq!((read.message.as_str(), read.name.as_deref()), ("Yes, do it.", Some("consent c1")));
         assert_eq!(read.awaited, Some(Awaited::Consent(Consent { id: "c1".to_owned(), approved: true })));
+        let read = ChatInput::of_chat(&body, Some("k1".into())).unwrap();
+        assert_eq!(read.name.as_deref(), Some("consent c1"));
     }
 
     #[test]

@@ -122,11 +122,8 @@ pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &ChatI
     }
 }
 
+/// A decided consent does not come here: its name leads to its answer.
 fn not_waited_for(consent: &Consent, messages: &[ThreadMessage], expired: bool) -> Error {
-    let name = stored_name(&consent.name());
-    if let Some(decided) = messages.iter().find(|message| message.request.as_ref() == Some(&name)) {
-        return decided_before(decided.content == Consent::WORDS_OF_APPROVAL);
-    }
     let asked = messages.iter().rev().find_map(|message| {
         let metadata: Value = serde_json::from_str(message.metadata.as_deref()?).ok()?;
         let pending = metadata.get("pending_action")?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Answer, World, sms_without_call, standins::llm::Turn};
+use tests::{Answer, Event, Fault, World, sms_without_call, standins::llm::Turn};
 
 use super::{WAYS, Way, said, sent, text};
 
@@ -21,8 +21,17 @@ async fn ask(world: &World, way: Way) -> Value {
     answer
 }
 
+fn decision(id: &Value, approved: bool) -> Value {
+    json!({"metadata": {"consent": {"id": id, "approved": approved}}})
+}
+
 async fn decide(world: &World, id: &Value, approved: bool) -> Answer {
-    world.chat_with(&json!({"metadata": {"consent": {"id": id, "approved": approved}}})).await
+    world.chat_with(&decision(id, approved)).await
+}
+
+async fn approve_with_key(world: &World, id: &Value, key: &str) -> Answer {
+    let event = Event::post("/agent/chat", &decision(id, true)).user(&world.home.user_id);
+    world.send("chat", &event.header("idempotency-key", key)).await
 }
 
 #[tokio::test]
@@ -172,11 +181,42 @@ async fn a_consent_holds_for_the_shown_call_and_a_limited_time() {
 }
 
 #[tokio::test]
+async fn a_consent_is_the_same_request_with_any_idempotency_key() {
+    let world = Way::Written.world().await;
+    asked_first(&world).await;
+    let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+    world.llm.script([Turn::text("I have sent it.")]);
+    let first = approve_with_key(&world, &id, "k1").await.expect(200);
+    for again in [approve_with_key(&world, &id, "k2").await, decide(&world, &id, true).await] {
+        assert_eq!(again.expect(200), first);
+    }
+    assert_eq!(sent(&world), 1);
+}
+
+#[tokio::test]
+async fn a_broken_consent_that_is_repeated_with_another_key_acts_once() {
+    let world = Way::Written.world().await;
+    asked_first(&world).await;
+    let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+    world.aws.inject(Fault::throttled("TransactWriteItems", "threads").times(9));
+    world.llm.script([Turn::text("I have sent it.")]);
+    assert_eq!(approve_with_key(&world, &id, "k1").await.status, 503);
+    world.aws.clear_faults();
+    // The windows of the claims are over: only the turn's record knows of the effect.
+    for claim in world.aws.rows("idempotency") {
+        world.aws.change("idempotency", text(&claim["id"]), json!({"window_until": 1, "done_until": 1}));
+    }
+    world.llm.script([Turn::text("I have sent it.")]);
+    approve_with_key(&world, &id, "k2").await.expect(200);
+    assert_eq!(sent(&world), 1);
+}
+
+#[tokio::test]
 async fn a_consent_whose_turn_could_not_be_written_down_acts_once() {
     let world = Way::Written.world().await;
     asked_first(&world).await;
     let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
-    world.aws.inject(tests::Fault::throttled("TransactWriteItems", "threads").times(9));
+    world.aws.inject(Fault::throttled("TransactWriteItems", "threads").times(9));
     world.llm.script([Turn::text("I have sent it.")]);
     assert_eq!(decide(&world, &id, true).await.status, 503);
     world.aws.clear_faults();
