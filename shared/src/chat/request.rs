@@ -58,7 +58,7 @@ fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput)
 
 pub(super) fn another_message(before: &str, asked: &ChatInput) -> Error {
     if let Some(Awaited::Consent(_)) = &asked.awaited {
-        return decided_before(before == Consent::WORDS_OF_APPROVAL);
+        return decided_before(Consent::is_approval(before));
     }
     Error::Conflict("this Idempotency-Key or message id came with another message before; use another one".into())
 }

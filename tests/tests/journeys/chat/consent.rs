@@ -194,6 +194,24 @@ async fn a_consent_is_the_same_request_with_any_idempotency_key() {
 }
 
 #[tokio::test]
+async fn a_consent_with_words_of_its_own_is_reported_as_it_was_decided() {
+    for (approved, words, decided) in [(true, "Yes please", "approved"), (false, "Yes, but later", "refused")] {
+        let world = World::start().await;
+        asked_first(&world).await;
+        let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+        let mut body = decision(&id, approved);
+        body["message"] = json!(words);
+        world.llm.script([Turn::text("All right.")]);
+        world.chat_with(&body).await.expect(200);
+        let again = decide(&world, &id, approved).await;
+        assert_eq!((again.status, &again.body["decided"]), (409, &json!(decided)), "{}", again.body);
+        assert_eq!(sent(&world), usize::from(approved));
+        let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+        assert!(text(&shown["items"][1]["content"]).ends_with(words), "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_broken_consent_that_is_repeated_with_another_key_acts_once() {
     let world = Way::Written.world().await;
     asked_first(&world).await;
