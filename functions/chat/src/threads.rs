@@ -105,7 +105,8 @@ struct ThreadMessageView {
     #[schema(of = "Option<Widget>")]
     widget: Option<Value>,
     /// As the answer had it, with its `receipt`. An unanswered message is followed by one with `failed: true`, the
-    /// reason, the calls made, and the `message_id` for sending it again.
+    /// reason, the calls made, and the `message_id` for sending it again; a message whose turn acted and waits for the
+    /// page, by one with `incomplete: true`.
     #[schema(of = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     created_at: Timestamp,

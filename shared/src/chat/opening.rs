@@ -155,7 +155,7 @@ impl Turns {
         if over.is_empty() {
             self.threads.record(&held.lease, &running).await?;
         } else {
-            self.threads.begin_after(&held.lease, &held.thread, &over, &running).await?;
+            self.threads.begin_after(&held.lease, &held.thread, &over, &running, pending.is_some()).await?;
         }
         Ok(Beginning::New { running, pending, toolbox })
     }
@@ -210,10 +210,13 @@ impl Turns {
 
 /// The messages of a turn that nobody answers any more. They become part of the thread, and the row counts them.
 fn unanswered_before(thread: &mut Thread, awaited: Option<&PendingCall>) -> Vec<ThreadMessage> {
-    let over = unanswered(&Thread { lease_until: None, ..thread.clone() });
-    if !over.is_empty() {
+    // The page's result continues the turn that left a call to it.
+    let pending = thread.pending.clone().filter(|_| awaited.is_none());
+    let over = unanswered(&Thread { lease_until: None, pending, ..thread.clone() });
+    thread.messages += u32::try_from(over.len()).unwrap_or(u32::MAX);
+    // A turn that waits for the page was counted when it was saved.
+    if thread.running_turn().is_some() {
         thread.turns += 1;
-        thread.messages += u32::try_from(over.len()).unwrap_or(u32::MAX);
         thread.running = None;
         if awaited.is_none() {
             thread.pending = None;

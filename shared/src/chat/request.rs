@@ -7,7 +7,7 @@ use crate::{
     Error, Result,
     idempotency::Key,
     models::{ChatRole, PendingCall, Thread, ThreadMessage, Timestamp, ToolResult, WaitsFor},
-    planner::{Observer, PendingResolution, TurnEvent, Widget},
+    planner::{Observer, PendingResolution, Receipt, TurnEvent, Widget},
 };
 
 pub(super) fn stored_name(name: &str) -> String {
@@ -38,14 +38,16 @@ pub(super) fn earlier(
     Ok(Some(answer_of(thread, told)))
 }
 
-/// The recent answer to the same text without a name, if the answer's turn acted: whether it arrived is unknown, and
-/// its effects must not happen twice.
+/// The recent answer to the same text without a name, if its turn acted: whether it arrived is unknown, and its effects
+/// must not happen twice.
 fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput) -> Option<TurnAnswer> {
     let at = messages.iter().rposition(|message| message.role == ChatRole::User)?;
     let told = messages.get(at..)?;
-    let answer = told.iter().find(|message| message.role == ChatRole::Assistant)?;
-    let acted = answer.results().iter().any(ToolResult::acted);
-    let recent = answer.created_at.plus(SAME_WITHIN) > Timestamp::now();
+    let (acted, answered_at) = match told.iter().find(|message| message.role == ChatRole::Assistant) {
+        Some(answer) => (answer.results().iter().any(ToolResult::acted), answer.created_at),
+        None => (thread.pending_call()?.acted_before_front_end(), thread.updated_at),
+    };
+    let recent = answered_at.plus(SAME_WITHIN) > Timestamp::now();
     if asked.awaited.is_some() || told.first()?.content != asked.message || !acted || !recent {
         return None;
     }
@@ -82,17 +84,22 @@ pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> TurnAnswer {
     // Only the newest request's answer may show the waiting call.
     let is_newest =
         told.iter().skip(1).all(|message| message.role != ChatRole::User) && thread.running_turn().is_none();
-    let is_open = |pending: &PendingCall| is_newest && pending.expires_at > Timestamp::now();
-    let waits = thread.pending_call().filter(is_open);
+    let pending = thread.pending_call().filter(|_| is_newest);
     let answered = told.iter().take(2).find(|message| message.role == ChatRole::Assistant);
     let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str(text).ok());
+    let so_far = |waits| json!({"conversation_id": thread.name, "receipt": Receipt::of_pending(waits)});
+    let metadata = match answered {
+        Some(answer) => parsed(answer.metadata.as_deref()),
+        // The answer follows the page's result.
+        None => pending.as_ref().map(so_far),
+    };
     TurnAnswer {
         thread: thread.name.clone(),
         content: answered.map(|answer| answer.content.clone()).unwrap_or_default(),
         timestamp: answered.map_or(thread.updated_at, |answer| answer.created_at),
         widget: answered.and_then(|answer| parsed(answer.widget.as_deref())),
-        metadata: answered.and_then(|answer| parsed(answer.metadata.as_deref())).unwrap_or_else(|| json!({})),
-        waits,
+        metadata: metadata.unwrap_or_else(|| json!({})),
+        waits: pending.filter(|pending| pending.expires_at > Timestamp::now()),
     }
 }
 

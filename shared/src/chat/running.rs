@@ -14,7 +14,10 @@ use crate::{
     backoff::Backoff,
     cut::fit,
     described::Described,
-    models::{ChatRole, OrganizationId, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall},
+    models::{
+        ChatRole, OrganizationId, PendingCall, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult,
+        TurnCall,
+    },
     planner::{AgentState, Observer, Receipt, TurnEvent},
 };
 
@@ -73,9 +76,9 @@ impl RunningTurn {
 }
 
 /// The messages of a turn that are not in the thread yet, oldest first: the person's, and a note if nobody answers any
-/// more.
+/// more, or if the turn acted and then left a call to the page.
 pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
-    let Some(running) = thread.running_turn() else { return Vec::new() };
+    let Some(running) = thread.running_turn() else { return left_to_page(thread).into_iter().collect() };
     let message = ThreadMessage {
         number: thread.messages + 1,
         turn: running.turn,
@@ -111,6 +114,24 @@ pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
         ..message
     });
     messages
+}
+
+/// A note with the effects of a turn whose last call waits for the page.
+fn left_to_page(thread: &Thread) -> Option<ThreadMessage> {
+    let pending = thread.pending_call().filter(PendingCall::acted_before_front_end)?;
+    let receipt = Receipt::of_calls(&pending.tool_results);
+    let metadata = json!({"conversation_id": thread.name, "incomplete": true, "receipt": receipt});
+    Some(ThreadMessage {
+        number: thread.messages + 1,
+        turn: thread.turns,
+        role: ChatRole::Assistant,
+        content: format!("This message is not answered: the page has not sent the result of \"{}\".", pending.label()),
+        request: None,
+        tool_results: kept(&pending.tool_results),
+        widget: None,
+        metadata: Some(metadata.to_string()),
+        created_at: thread.updated_at,
+    })
 }
 
 /// Tool results as stored with an answer; `None` without results.

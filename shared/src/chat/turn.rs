@@ -27,7 +27,7 @@ use crate::{
     execution::Executor,
     models::{
         ChatRole, ExecutionOrigin, FailedTurn, Member, PendingCall, RunningTurn, ShownValue, Spent, Thread, ThreadId,
-        ThreadMessage, ThreadSummary, Timestamp, ToolResult, TurnCall,
+        ThreadMessage, ThreadSummary, Timestamp, ToolResult, TurnCall, WaitsFor,
     },
     planner::{
         AgentState, ChatMessage, Observer, Planner, Receipt, Stop, StopSignal, TurnEnd, TurnEvent, TurnLimits,
@@ -464,15 +464,24 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &ChatInput)
     if asked.awaited.is_none()
         && let Some(withdrawn) = held.thread.pending_call()
     {
-        state.problems.push(format!(
-            "A call of {} waited for the person, followed by {} more. This message came instead, so none of them was made.",
-            withdrawn.tool.name,
-            withdrawn.rest.len()
-        ));
+        state.problems.push(came_instead_of(&withdrawn));
     }
     state.summary = held.thread.summary.as_ref().map(|summary| summary.text.clone());
     state.earlier_results = newest.into_iter().flat_map(ThreadMessage::results).collect();
     state
+}
+
+fn came_instead_of(pending: &PendingCall) -> String {
+    let (tool, more) = (&pending.tool.name, pending.rest.len());
+    match pending.waits_for {
+        WaitsFor::Consent => format!(
+            "A call of {tool} waited for the person, followed by {more} more. This message came instead, so none of them was made."
+        ),
+        WaitsFor::FrontEnd => format!(
+            "A call of {tool} was given to the person's page, followed by {more} more. This message came instead of its result: it may \
+             have been carried out, and the calls after it were not made."
+        ),
+    }
 }
 
 fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox, ended: &TurnEnd) -> TurnAnswer {

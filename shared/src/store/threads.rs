@@ -157,7 +157,8 @@ impl Threads {
         if written.unless_refused().await? { Ok(()) } else { Err(Error::Conflict(LOST.into())) }
     }
 
-    /// Begins a turn after an unanswered one, which is closed with the messages in `over`. `thread` is the new row.
+    /// Begins a turn after an unanswered one, which is closed with the messages in `over`. `thread` is the new row;
+    /// `keeps_pending` if the turn is for its waiting call.
     ///
     /// # Errors
     /// As [`Threads::record`].
@@ -167,6 +168,7 @@ impl Threads {
         thread: &Thread,
         over: &[ThreadMessage],
         running: &RunningTurn,
+        keeps_pending: bool,
     ) -> Result<()> {
         let mut row =
             lease.update_in_transaction("SET #turns = :turns, #messages = :messages, #running = :running").with([
@@ -174,7 +176,7 @@ impl Threads {
                 (":messages", number(thread.messages.into())),
                 (":running", text(as_text(running)?)),
             ]);
-        if thread.pending.is_none() {
+        if !keeps_pending {
             row = row.and(" REMOVE #pending");
         }
         let mut writes = vec![row];

@@ -276,6 +276,12 @@ impl PendingCall {
     pub fn label(&self) -> &str {
         if self.label.is_empty() { &self.tool.name } else { &self.label }
     }
+
+    /// Whether the turn acted before it left this call to the front end. Such a turn has no answer yet to store its
+    /// effects.
+    pub fn acted_before_front_end(&self) -> bool {
+        self.waits_for == WaitsFor::FrontEnd && self.tool_results.iter().any(ToolResult::acted)
+    }
 }
 
 /// A value that a call will send.
