@@ -129,11 +129,12 @@ impl Turns {
         if !same && let Some(earlier) = earlier(&held.thread, &held.messages, name.as_deref(), asked)? {
             return Ok(Beginning::Earlier(earlier));
         }
-        let pending = awaited(&held.thread, &held.messages, asked)?;
-        let toolbox = self.toolbox(member, held, asked, pending.as_ref(), deadline).await?;
+        let resumed = before.filter(|_| same);
+        let pending = awaited(&held.thread, &held.messages, asked, resumed.is_some())?;
+        let toolbox = self.toolbox(member, held, asked, pending.as_ref(), resumed.as_ref(), deadline).await?;
         let now = Timestamp::now();
         // An expired lease is treated as a failed turn: the turn is resumed.
-        let (running, over) = if let Some(before) = before.filter(|_| same) {
+        let (running, over) = if let Some(before) = resumed {
             (RunningTurn { failed: None, at: now, ..before }, Vec::new())
         } else {
             let over = unanswered_before(&mut held.thread, pending.as_ref());
@@ -188,6 +189,7 @@ impl Turns {
         held: &Held,
         asked: &ChatInput,
         pending: Option<&PendingCall>,
+        resumed: Option<&RunningTurn>,
         deadline: Deadline,
     ) -> Result<Toolbox> {
         let offer = Offer { catalogue: &self.catalogue, discovery: &self.discovery, executor: &self.executor };
@@ -201,7 +203,9 @@ impl Turns {
             tool.offer(&mut toolbox);
         }
         offer.add_tools(organization, member.role, &words.join(" "), &mut toolbox, deadline).await?;
-        if let Some(pending) = pending.filter(|pending| pending.waits_for == WaitsFor::Consent) {
+        // A call that was carried out is not made again, so its tool may have changed since.
+        let is_made = resumed.is_some_and(|resumed| resumed.went_on(pending));
+        if let Some(pending) = pending.filter(|pending| pending.waits_for == WaitsFor::Consent && !is_made) {
             offer.pinned(organization, member.role, &pending.tool, &mut toolbox, deadline).await?;
         }
         Ok(toolbox)

@@ -103,11 +103,16 @@ pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> TurnAnswer {
     }
 }
 
-/// The waiting call that this request is for.
+/// The waiting call that this request is for. `resumes`: the request's turn had begun before, in time.
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::ConsentDecided`] if the call does not wait any more.
-pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput) -> Result<Option<PendingCall>> {
+pub(super) fn awaited(
+    thread: &Thread,
+    messages: &[ThreadMessage],
+    asked: &ChatInput,
+    resumes: bool,
+) -> Result<Option<PendingCall>> {
     let Some(awaited) = &asked.awaited else { return Ok(None) };
     let is_meant = |pending: &PendingCall| match awaited {
         Awaited::Consent(consent) => pending.waits_for == WaitsFor::Consent && pending.id == consent.id,
@@ -116,7 +121,7 @@ pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &ChatI
         }
     };
     let waits = thread.pending_call().filter(is_meant);
-    let expired = waits.as_ref().is_some_and(|pending| pending.expires_at <= Timestamp::now());
+    let expired = !resumes && waits.as_ref().is_some_and(|pending| pending.expires_at <= Timestamp::now());
     if let Some(waits) = waits.filter(|_| !expired) {
         return Ok(Some(waits));
     }

@@ -70,6 +70,11 @@ impl RunningTurn {
         Ok(recent && !asked.message.is_empty() && self.message == asked.message)
     }
 
+    /// Whether calls were made since the message, or since the decision about a waiting call.
+    pub(super) fn went_on(&self, pending: Option<&PendingCall>) -> bool {
+        self.calls.len() > pending.map_or(0, |pending| pending.tool_results.len())
+    }
+
     fn why(&self) -> &str {
         self.failed.as_ref().map_or("the program that answered it has ended", |failed| &failed.why)
     }

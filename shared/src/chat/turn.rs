@@ -309,10 +309,9 @@ impl Turns {
             stop: stop.clone(),
         };
         let mut state = state(member, email.take(), held, asked);
-        let made = pending.as_ref().map_or(0, |pending| pending.tool_results.len());
         let taken = async {
             let ended = match (&pending, &asked.awaited) {
-                _ if running.calls.len() > made => {
+                _ if running.went_on(pending.as_ref()) => {
                     state.go_on(running);
                     planner.go_on(&mut state, &mut observer).await?
                 }

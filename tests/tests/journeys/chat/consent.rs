@@ -21,6 +21,15 @@ async fn ask(world: &World, way: Way) -> Value {
     answer
 }
 
+/// As if the hour for the decision were over.
+fn expire(world: &World) {
+    let mut row = world.aws.rows("threads").into_iter().find(|item| item.get("pending").is_some()).unwrap();
+    let mut pending: Value = serde_json::from_str(text(&row["pending"])).unwrap();
+    pending["expires_at"] = json!(Timestamp::from_millis(0));
+    row["pending"] = json!(pending.to_string());
+    world.aws.put("threads", &row);
+}
+
 fn decision(id: &Value, approved: bool) -> Value {
     json!({"metadata": {"consent": {"id": id, "approved": approved}}})
 }
@@ -163,11 +172,7 @@ async fn a_consent_holds_for_the_shown_call_and_a_limited_time() {
     assert_eq!(world.chat_as(&another, &body).await.status, 409);
 
     // Its time is over.
-    let mut row = world.aws.rows("threads").into_iter().find(|item| item.get("pending").is_some()).unwrap();
-    let mut pending: Value = serde_json::from_str(text(&row["pending"])).unwrap();
-    pending["expires_at"] = json!(Timestamp::from_millis(0));
-    row["pending"] = json!(pending.to_string());
-    world.aws.put("threads", &row);
+    expire(&world);
     assert_eq!(decide(&world, &id, true).await.body["decided"], "expired");
 
     // The tool has changed meanwhile.
@@ -231,16 +236,26 @@ async fn a_broken_consent_that_is_repeated_with_another_key_acts_once() {
 
 #[tokio::test]
 async fn a_consent_whose_turn_could_not_be_written_down_acts_once() {
-    let world = Way::Written.world().await;
-    asked_first(&world).await;
-    let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
-    world.aws.inject(Fault::throttled("TransactWriteItems", "threads").times(9));
-    world.llm.script([Turn::text("I have sent it.")]);
-    assert_eq!(decide(&world, &id, true).await.status, 503);
-    world.aws.clear_faults();
-    world.llm.script([Turn::text("I have sent it.")]);
-    decide(&world, &id, true).await.expect(200);
-    assert_eq!(sent(&world), 1);
+    // Also if its hour is over since, or its tool was changed.
+    for since in ["nothing", "expiry", "change"] {
+        let world = Way::Written.world().await;
+        let tool = asked_first(&world).await;
+        let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+        world.aws.inject(Fault::throttled("TransactWriteItems", "threads").times(9));
+        world.llm.script([Turn::text("I have sent it.")]);
+        assert_eq!(decide(&world, &id, true).await.status, 503);
+        world.aws.clear_faults();
+        match since {
+            "expiry" => expire(&world),
+            "change" => {
+                world.update(&tool, &json!({"recipients": ["+14155550199"]})).await.expect(200);
+            }
+            _ => {}
+        }
+        world.llm.script([Turn::text("I have sent it.")]);
+        decide(&world, &id, true).await.expect(200);
+        assert_eq!(sent(&world), 1, "{since}");
+    }
 }
 
 #[tokio::test]
