@@ -126,7 +126,7 @@ impl Turns {
             Some(before) => before.is_of(asked, name.as_deref(), false, self.settings.turn_within)?,
             None => false,
         };
-        if !same && let Some(earlier) = earlier(&held.thread, &held.messages, name.as_deref(), asked)? {
+        if !same && let Some(earlier) = self.earlier(held, name.as_deref(), asked).await? {
             return Ok(Beginning::Earlier(earlier));
         }
         let resumed = before.filter(|_| same);
@@ -159,6 +159,18 @@ impl Turns {
             self.threads.begin_after(&held.lease, &held.thread, &over, &running, pending.is_some()).await?;
         }
         Ok(Beginning::New { running, pending, toolbox })
+    }
+
+    /// The earlier answer to the same request, also if its message is part of the summary.
+    async fn earlier(&self, held: &Held, name: Option<&str>, asked: &ChatInput) -> Result<Option<TurnAnswer>> {
+        let Held { thread, messages, .. } = held;
+        let answer = earlier(thread, messages, name, asked)?;
+        match name {
+            Some(name) if answer.is_none() && thread.summary.is_some() => {
+                earlier(thread, &self.threads.of_request(thread, name).await?, Some(name), asked)
+            }
+            _ => Ok(answer),
+        }
     }
 
     /// A new thread. It has its title at once, because its first turn may fail.

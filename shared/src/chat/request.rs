@@ -79,11 +79,12 @@ fn decided_before(approved: bool) -> Error {
     }
 }
 
-/// The answer to a request. `told` are its messages and the later ones, oldest first.
+/// The answer to a request. `told` are its messages and later ones, oldest first.
 pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> TurnAnswer {
     // Only the newest request's answer may show the waiting call.
-    let is_newest =
-        told.iter().skip(1).all(|message| message.role != ChatRole::User) && thread.running_turn().is_none();
+    let is_newest = told.last().is_none_or(|last| last.number >= thread.messages)
+        && told.iter().skip(1).all(|message| message.role != ChatRole::User)
+        && thread.running_turn().is_none();
     let pending = thread.pending_call().filter(|_| is_newest);
     let answered = told.iter().take(2).find(|message| message.role == ChatRole::Assistant);
     let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str(text).ok());
