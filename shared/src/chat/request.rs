@@ -26,7 +26,9 @@ pub(super) fn earlier(
 ) -> Result<Option<TurnAnswer>> {
     let Some(name) = name else { return Ok(just_answered(thread, messages, asked)) };
     let Some(at) = messages.iter().position(|message| message.request.as_deref() == Some(name)) else {
-        return Ok(None);
+        // A request without words whose turn waits for the page again has no message.
+        let waits = thread.pending_call().filter(|pending| pending.request.as_deref() == Some(name));
+        return Ok(waits.map(|_| answer_of(thread, &[])));
     };
     let told = messages.get(at..).unwrap_or_default();
     if let Some(said) = told.first()

@@ -398,11 +398,13 @@ impl Turns {
         let count = u32::from(is_said) + u32::from(is_answered);
         let title = if before.title.is_empty() { title(&asked.message) } else { before.title.clone() };
         let turn = before.turns + 1;
+        let named = |pending: &PendingCall| PendingCall { request: running.request.clone(), ..pending.clone() };
+        let pending = state.pending.as_ref().map(|pending| serde_json::to_string(&named(pending)));
         let thread = Thread {
             title,
             turns: turn,
             messages: before.messages + count,
-            pending: state.pending.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?,
+            pending: pending.transpose().map_err(Error::internal)?,
             running: None,
             spent,
             updated_at: answer.timestamp,

@@ -245,6 +245,9 @@ pub enum WaitsFor {
 pub struct PendingCall {
     /// The id that the consent or the result must name.
     pub id: String,
+    /// The idempotency name of the request whose turn waits; absent in rows of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     #[serde(default)]
     pub waits_for: WaitsFor,
     /// Only the name for a tool of the front end.

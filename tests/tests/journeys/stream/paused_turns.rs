@@ -187,6 +187,32 @@ async fn a_tool_of_the_front_end_is_called_and_its_result_comes_with_the_next_ru
     }
 }
 
+#[tokio::test]
+async fn a_repeated_result_before_a_second_call_of_the_page_is_told_that_call_again() {
+    let world = World::start().await;
+    let mut input = run_input("t1", "u1", "Show me the prices, then the map");
+    input["tools"] = json!([{"name": "show", "description": "Shows a page", "parameters": {
+        "type": "object", "properties": {"page": {"type": "string"}},
+    }}]);
+    let show = |page: &str| Way::Written.call("show", json!({"page": page}));
+    world.llm.script([show("prices")]);
+    let (_, client) = taken(&mut world.run_agent(&input).await).await;
+    let first = with_result(input, &client, "shown");
+    world.llm.script([show("map")]);
+    let (_, client) = taken(&mut world.run_agent(&first).await).await;
+    let second = client.messages.last().unwrap().clone();
+    assert_eq!(second["toolCalls"][0]["function"]["arguments"], json!(r#"{"page":"map"}"#), "{second}");
+
+    let asked = world.asked_of_model().len();
+    let (events, again) = taken(&mut world.run_agent(&first).await).await;
+    assert!(types(&events).contains(&"TOOL_CALL_START"), "{events:#?}");
+    assert_eq!((again.messages.last().unwrap(), world.asked_of_model().len()), (&second, asked));
+    // The second result ends the turn.
+    world.llm.script([Turn::text("Here are both.")]);
+    let (_, client) = taken(&mut world.run_agent(&with_result(first, &again, "shown too")).await).await;
+    assert_eq!(client.messages.last().unwrap()["content"], "Here are both.");
+}
+
 /// A message whose plan sends an SMS, then shows a page.
 async fn send_and_show(world: &World) -> Value {
     send(world).await;
