@@ -8,7 +8,7 @@ use shared::{
     chat::{CalledTool, LONGEST_THREAD, PendingAction, RunningTurnView, running_view, unanswered},
     described::{Described, Schemas, json},
     http::{Answers, Asked, Found, Gone, Operation, Paged, Part, Reply, Shown, operation},
-    models::{ChatRole, Member, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
+    models::{ChatRole, Member, PendingCall, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
     planner::Widget,
     store::{Cursor, Page},
 };
@@ -54,7 +54,7 @@ pub(crate) struct ThreadView {
 
 impl From<Thread> for ThreadView {
     fn from(thread: Thread) -> Self {
-        let pending = thread.pending_call().filter(|pending| pending.expires_at > Timestamp::now());
+        let pending = thread.pending_call().filter(PendingCall::asks_person);
         Self {
             pending_action: pending.as_ref().map(PendingAction::from),
             thread_id: thread.name,

@@ -496,7 +496,7 @@ fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox,
         incomplete: state.cut || matches!(ended, TurnEnd::BrokenOff(_)),
         // Said of the stored answer, when the same text comes again.
         repeated: false,
-        pending_action: state.pending.as_ref().map(PendingAction::from),
+        pending_action: state.pending.as_ref().filter(|pending| pending.asks_person()).map(PendingAction::from),
     };
     TurnAnswer {
         thread: asked.thread.clone(),

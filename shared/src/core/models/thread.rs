@@ -280,6 +280,11 @@ impl PendingCall {
         if self.label.is_empty() { &self.tool.name } else { &self.label }
     }
 
+    /// Whether a person may be asked now. A call of the front end's own tool is not told again: it would be made again.
+    pub fn asks_person(&self) -> bool {
+        self.waits_for == WaitsFor::Consent && self.expires_at > Timestamp::now()
+    }
+
     /// Whether the turn acted before it left this call to the front end. Such a turn has no answer yet to store its
     /// effects.
     pub fn acted_before_front_end(&self) -> bool {

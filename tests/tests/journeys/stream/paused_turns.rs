@@ -248,6 +248,7 @@ async fn effects_before_a_call_that_the_page_never_answers_stay_in_the_thread() 
     let shown = thread(&world).await;
     let note = &shown["items"][0];
     assert_eq!((shown["items"].as_array().unwrap().len(), &note["number"], &shown["turns"]), (2, &json!(2), &json!(1)));
+    assert_eq!(shown["pending_action"], Value::Null, "nobody is asked for a consent");
     assert!(note["content"].as_str().unwrap().starts_with("This message is not answered: the page"), "{note}");
     assert_eq!(states(&note["metadata"]["receipt"]), ["done"], "{note}");
     // The same message again is told the same call, with the receipt.
