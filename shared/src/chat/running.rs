@@ -72,7 +72,8 @@ impl RunningTurn {
 
     /// Whether calls were made since the message, or since the decision about a waiting call.
     pub(super) fn went_on(&self, pending: Option<&PendingCall>) -> bool {
-        self.calls.len() > pending.map_or(0, |pending| pending.tool_results.len())
+        let before = pending.map_or(0, |pending| pending.tool_results.len());
+        self.calls.iter().skip(before).any(|call| call.outcome != TurnCall::NotCalled)
     }
 
     fn why(&self) -> &str {

@@ -259,6 +259,23 @@ async fn a_consent_whose_turn_could_not_be_written_down_acts_once() {
 }
 
 #[tokio::test]
+async fn a_call_whose_request_cannot_be_looked_up_is_recorded_as_not_called() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    let plan = || Way::Written.call("send_confirmation", json!({"text": "See you at nine"}));
+    world.aws.inject(Fault::throttled("GetItem", "phone_numbers"));
+    world.llm.script([plan()]);
+    assert_eq!(world.chat("Send her: see you at nine").await.status, 503);
+    assert_eq!(world.aws.faults_left(), 0);
+    let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+    let entry = &shown["items"][0]["metadata"]["receipt"]["entries"][0];
+    assert_eq!((&entry["tool"], &entry["state"]), (&json!("send_confirmation"), &json!("not_called")), "{shown}");
+    // The same message is planned anew, because nothing was done.
+    let asked = ask(&world, Way::Written).await;
+    assert_eq!(asked["metadata"]["receipt"]["entries"].as_array().unwrap().len(), 1, "{asked}");
+}
+
+#[tokio::test]
 async fn a_tool_may_demand_a_role() {
     for way in WAYS {
         let world = way.world().await;

@@ -78,11 +78,15 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 self.not_called(&tool, &arguments, "Not called: the tool cannot be found any more.");
                 return Ok(None);
             };
-            let preview = match bound.preview(&self.planner.context).await? {
-                Ok(preview) => preview,
-                Err(why) => {
+            let preview = match bound.preview(&self.planner.context).await {
+                Ok(Ok(preview)) => preview,
+                Ok(Err(why)) => {
                     self.not_called(&tool, &arguments, &format!("Not called: {why}"));
                     return Ok(None);
+                }
+                Err(outage) => {
+                    self.not_called(&tool, &arguments, "Not called: what it would send could not be looked up.");
+                    return Err(outage.into());
                 }
             };
             let (shows, arguments) = (shows(&preview, &bound.arguments), bound.arguments);
