@@ -16,7 +16,8 @@ use crate::{
     error::found,
     fields::is_invisible,
     models::{
-        Budget, ChatRole, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor,
+        Budget, ChatRole, Member, OfferedTool, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage,
+        Timestamp, WaitsFor,
     },
     planner::Offer,
     store::over,
@@ -215,9 +216,14 @@ impl Turns {
             tool.offer(&mut toolbox);
         }
         offer.add_tools(organization, member.role, &words.join(" "), &mut toolbox, deadline).await?;
+        let gone_on = resumed.filter(|resumed| resumed.went_on(pending));
+        let rest = gone_on.map(|resumed| &resumed.rest).or(pending.map(|pending| &pending.rest));
+        let planned: Vec<&OfferedTool> =
+            rest.into_iter().flatten().filter_map(|call| call.reference.as_ref()).collect();
+        offer.add_planned(organization, member.role, &planned, &mut toolbox, deadline).await?;
         // A call that was carried out is not made again, so its tool may have changed since.
-        let is_made = resumed.is_some_and(|resumed| resumed.went_on(pending));
-        if let Some(pending) = pending.filter(|pending| pending.waits_for == WaitsFor::Consent && !is_made) {
+        let asks = |pending: &&PendingCall| pending.waits_for == WaitsFor::Consent && gone_on.is_none();
+        if let Some(pending) = pending.filter(asks) {
             offer.pinned(organization, member.role, &pending.tool, &mut toolbox, deadline).await?;
         }
         Ok(toolbox)

@@ -153,6 +153,12 @@ pub struct PlannedCall {
     pub reason: String,
     #[serde(default)]
     pub arguments: Map<String, Value>,
+    /// The tool of that name when the plan was executed; absent in rows of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<OfferedTool>,
+    /// The tool was the front end's, which has no reference.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_front_end: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]

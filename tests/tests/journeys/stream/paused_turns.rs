@@ -299,6 +299,30 @@ async fn the_same_text_without_an_id_does_not_repeat_effects_before_a_call_of_th
 }
 
 #[tokio::test]
+async fn a_call_that_was_planned_for_the_page_is_not_made_by_another_tool_of_its_name() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    let mut config = sms_without_call(&world.home);
+    config["label"] = json!("Show");
+    world.tool(&config).await;
+    let mut input = run_input("t1", "u1", "Send Hi and show it");
+    input["tools"] = json!([{"name": "show", "description": "Shows a text", "parameters": {
+        "type": "object", "properties": {"text": {"type": "string"}},
+    }}]);
+    let call = |tool: &str| json!({"tool": tool, "arguments": {"text": "Hi"}});
+    world.llm.script([Turn::text(&json!([call("send_confirmation"), call("show")]).to_string())]);
+    let (_, client) = taken(&mut world.run_agent(&input).await).await;
+    // A client without the page's tools decides.
+    let consent = json!({"id": client.interrupts[0]["id"], "approved": true});
+    world.llm.script([Turn::text("Sent, and not shown.")]);
+    let decision = json!({"thread_id": "t1", "metadata": {"consent": consent}});
+    let answer = world.chat_with(&decision).await.expect(200);
+    let receipt = &answer["metadata"]["receipt"];
+    assert_eq!((states(receipt), sent(&world)), (vec!["done", "not_called"], 1), "{answer}");
+    assert!(receipt["entries"][1]["text"].as_str().unwrap().contains("the page does not offer"), "{answer}");
+}
+
+#[tokio::test]
 async fn results_without_a_pending_call_are_refused() {
     let world = World::start().await;
     let mut input = run_input("t1", "u1", "Show me");
