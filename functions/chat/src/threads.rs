@@ -71,7 +71,7 @@ impl From<Thread> for ThreadView {
 pub(crate) struct WholeThreadView {
     #[serde(flatten)]
     thread: ThreadView,
-    /// The summary of the older messages, for the model. They are all still here.
+    /// The summary of the older messages, for the model. The messages stay until each expires.
     summary: Option<ThreadSummaryView>,
     running: Option<RunningTurnView>,
     #[schema(maxItems = 200)]
