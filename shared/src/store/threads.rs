@@ -142,9 +142,15 @@ impl Threads {
         self.between(thread, number, part(number + 1)).collect().await
     }
 
+    /// Expired messages of a thread that goes on are hidden.
     fn between(&self, thread: &Thread, first: u32, last: impl ToString) -> Query {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
-        messages.with([(":id", text(thread.id)), (":first", text(part(first))), (":last", text(last))])
+        messages.filter("#expires_at > :now").with([
+            (":id", text(thread.id)),
+            (":first", text(part(first))),
+            (":last", text(last)),
+            (":now", number(Timestamp::now().as_seconds())),
+        ])
     }
 
     pub async fn summarize(&self, lease: &Lease, summary: &ThreadSummary) -> Result<bool> {

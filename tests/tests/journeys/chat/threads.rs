@@ -125,6 +125,23 @@ async fn an_idle_thread_expires() {
 }
 
 #[tokio::test]
+async fn an_expired_message_of_a_thread_that_goes_on_is_hidden() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "main", "My secret is blue").await;
+    // Expired, but not dropped by DynamoDB yet.
+    for mut item in world.aws.rows("threads").into_iter().filter(|item| item["part"] != "thread") {
+        item["expires_at"] = json!(Timestamp::now().as_seconds() - 1);
+        world.aws.put("threads", &item);
+    }
+    world.llm.clear_requests();
+    say(&world, &user, "main", "Hello").await;
+    assert!(!world.asked_of_model()[0].to_string().contains("blue"));
+    let shown = world.threads(&user, "GET", "/main").await.expect(200);
+    assert_eq!(contents(&shown), ["You said: Hello", "Hello"]);
+}
+
+#[tokio::test]
 async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
     let world = World::start().await;
     // The first request takes the first two turns of the script.
