@@ -139,7 +139,8 @@ async fn chat(
 /// The same as a remote action of `CopilotKit`'s
 ///
 /// Each field stands beside `action`, or below `parameters` or `arguments`; the thread is called `thread_id`, `conversation_id`
-/// or `threadId`, and the message may be the last one of a user in `messages`. Two names for the thread must name the same one.
+/// or `threadId`, and the message may be the last one of a user in `messages`, unless there is a consent. Two names for the thread
+/// must name the same one.
 /// Fields that are not known here are the client's. `content` ends in one line for each entry of `metadata.receipt`.
 ///
 /// - 200: The answer.

@@ -8,7 +8,7 @@ use shared::{
     chat::{CalledTool, LONGEST_THREAD, PendingAction, RunningTurnView, running_view, unanswered},
     described::{Described, Schemas, json},
     http::{Answers, Asked, Found, Gone, Operation, Paged, Part, Reply, Shown, operation},
-    models::{ChatRole, Member, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
+    models::{ChatRole, Member, PendingCall, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
     planner::Widget,
     store::{Cursor, Page},
 };
@@ -54,7 +54,7 @@ pub(crate) struct ThreadView {
 
 impl From<Thread> for ThreadView {
     fn from(thread: Thread) -> Self {
-        let pending = thread.pending_call().filter(|pending| pending.expires_at > Timestamp::now());
+        let pending = thread.pending_call().filter(PendingCall::asks_person);
         Self {
             pending_action: pending.as_ref().map(PendingAction::from),
             thread_id: thread.name,
@@ -71,7 +71,7 @@ impl From<Thread> for ThreadView {
 pub(crate) struct WholeThreadView {
     #[serde(flatten)]
     thread: ThreadView,
-    /// The summary of the older messages, for the model. They are all still here.
+    /// The summary of the older messages, for the model. The messages stay until each expires.
     summary: Option<ThreadSummaryView>,
     running: Option<RunningTurnView>,
     #[schema(maxItems = 200)]
@@ -105,7 +105,8 @@ struct ThreadMessageView {
     #[schema(of = "Option<Widget>")]
     widget: Option<Value>,
     /// As the answer had it, with its `receipt`. An unanswered message is followed by one with `failed: true`, the
-    /// reason, the calls made, and the `message_id` for sending it again.
+    /// reason, the calls made, and the `message_id` for sending it again; a message whose turn acted and waits for the
+    /// page, by one with `incomplete: true`.
     #[schema(of = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     created_at: Timestamp,

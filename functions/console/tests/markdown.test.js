@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { blocks, directionOf, spans } from '../assets/chat/markdown.js';
+import { addressOf, blocks, directionOf, spans } from '../assets/chat/markdown.js';
 
 const paragraph = (text) => ({ kind: 'paragraph', text });
 const list = (items, { ordered = false, start = 1 } = {}) => ({ kind: 'list', ordered, start, items });
@@ -93,10 +93,14 @@ test('a link says where it leads, and leads to the web, to an e-mail address or 
   }
   for (const plain of [
     '[x](javascript:alert(1))', '[x](data:text/html,x)', '[x](//x.example)', '[x](/x)', '[x](https://bank.example@evil.example/)',
-    '<b>x</b>', '<img src=x onerror=alert(1)>', '[x](java\tscript:alert(1))', '![x](javascript:x)', '',
+    '<b>x</b>', '<img src=x onerror=alert(1)>', '[x](java\tscript:alert(1))', '![x](javascript:x)', '', '[x](mailto:100%)', '<mailto:100%>',
   ]) {
     assert.ok(spans(plain).every((span) => span.kind === 'text'), plain);
   }
+});
+
+test('an address that cannot be read, or a missing one, is none', () => {
+  for (const none of ['https://', 'mailto:100%', 'tel:%', undefined]) assert.equal(addressOf(none), null, none);
 });
 
 test('a block that is written from right to left is one', () => {

@@ -7,9 +7,7 @@ use shared::{
     cut::fit,
     error::found,
     http::{Frames, Reply},
-    models::{
-        ChatRole, Member, PendingCall, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall, WaitsFor,
-    },
+    models::{ChatRole, Member, PendingCall, Thread, ThreadId, ThreadMessage, ToolResult, TurnCall},
     store::Cursor,
 };
 
@@ -51,7 +49,7 @@ pub(crate) async fn connect(
             let work = async move {
                 match deps.turns.follow(organization, id, &turn, &mut run, deadline).await? {
                     Followed::Answered(thread, answer) => {
-                        if let Some(pending) = thread.pending_call().filter(is_open) {
+                        if let Some(pending) = thread.pending_call().filter(PendingCall::asks_person) {
                             run.waits(&pending);
                         }
                         run.answered(&answer.content, answer.widget.as_ref(), &answer.metadata);
@@ -62,7 +60,7 @@ pub(crate) async fn connect(
             };
             return Ok(Reply::events(frames, within(deadline, work), agui::failed));
         }
-        if let Some(pending) = thread.pending_call().filter(is_open) {
+        if let Some(pending) = thread.pending_call().filter(PendingCall::asks_person) {
             run.waits(&pending);
         }
     }
@@ -70,15 +68,10 @@ pub(crate) async fn connect(
     Ok(Reply::events(frames, async { Ok(()) }, agui::failed))
 }
 
-/// Whether the person may still be asked. A call of the front end's own tool is not told again: it would be made again.
-fn is_open(pending: &PendingCall) -> bool {
-    pending.waits_for == WaitsFor::Consent && pending.expires_at > Timestamp::now()
-}
-
 /// The messages, oldest first. Their ids are the same each time.
 fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<Value> {
     let mut messages = Vec::new();
-    let asked = thread.pending_call().filter(is_open);
+    let asked = thread.pending_call().filter(PendingCall::asks_person);
     if has_more {
         let id = format!("{}-earlier", thread.id);
         // The cursor of the page of older messages in `GET /agent/threads/{id}`.

@@ -38,20 +38,35 @@ pub struct Consent {
 }
 
 impl Consent {
-    pub(super) const WORDS_OF_APPROVAL: &str = "Yes, do it.";
+    const WORDS_OF_APPROVAL: &str = "Yes, do it.";
 
-    pub const fn words(&self) -> &'static str {
+    const fn words(&self) -> &'static str {
         if self.approved { Self::WORDS_OF_APPROVAL } else { "No, do not do it." }
     }
 
-    pub(super) fn name(&self) -> String {
+    /// The decision's own words, followed by those of the person.
+    fn message(&self, said: Option<String>) -> String {
+        let words = self.words();
+        match said {
+            Some(said) if said.starts_with(words) => said,
+            Some(said) => format!("{words} {said}"),
+            None => words.to_owned(),
+        }
+    }
+
+    /// Whether a decision's stored message approves.
+    pub(super) fn is_approval(message: &str) -> bool {
+        message.starts_with(Self::WORDS_OF_APPROVAL)
+    }
+
+    fn name(&self) -> String {
         format!("consent {}", self.id)
     }
 
     /// The decision as a request. Its repetition gets the same answer.
     pub fn asked(self, thread: String) -> ChatInput {
         ChatInput {
-            message: self.words().to_owned(),
+            message: self.message(None),
             thread,
             name: Some(self.name()),
             awaited: Some(Awaited::Consent(self)),
@@ -77,7 +92,7 @@ impl ChatInput {
     }
 
     /// Reads the body of `POST /agent/chat` and of its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key`
-    /// is the request's `Idempotency-Key`.
+    /// is the request's `Idempotency-Key`; a consent names its request itself.
     ///
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
@@ -86,8 +101,8 @@ impl ChatInput {
     }
 
     /// Reads the body of `POST /copilotkit/action`. Each field is beside `action`, or below `parameters` or
-    /// `arguments`. The message may also be the person's last one in `messages`, the thread a `conversation_id` or a
-    /// `threadId`; two different threads are refused. Other fields are ignored.
+    /// `arguments`. Without a consent the message may also be the person's last one in `messages`. The thread may be a
+    /// `conversation_id` or a `threadId`; two different threads are refused. Other fields are ignored.
     ///
     /// # Errors
     /// [`Error::Malformed`] for an unknown action, [`Error::Invalid`] with every wrong field.
@@ -128,10 +143,14 @@ impl ChatInput {
         let request = Fields::of(body, path, &mut problems).and_then(|mut fields| {
             let consent = consent(&mut fields);
             let message = match fields.text("message", LONGEST_MESSAGE) {
-                None if !strict => last_message(fields.get("messages")),
+                // The last message before a consent is the one that led to the question.
+                None if !strict && consent.is_none() => last_message(fields.get("messages")),
                 message => message,
             };
-            let message = message.or_else(|| consent.as_ref().map(|consent| consent.words().to_owned()));
+            let message = match &consent {
+                Some(consent) => Some(consent.message(message)),
+                None => message,
+            };
             if message.is_none() && fields.problems().iter().count() == 0 {
                 fields.problem("message", "is required");
             }
@@ -139,7 +158,7 @@ impl ChatInput {
             if strict {
                 fields.finish();
             }
-            let name = key.or_else(|| consent.as_ref().map(Consent::name));
+            let name = consent.as_ref().map(Consent::name).or(key);
             Some(Self {
                 message: message?,
                 thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),
@@ -217,6 +236,17 @@ mod tests {
         let read = ChatInput::of_chat(&body, None).unwrap();
         assert_eq!((read.message.as_str(), read.name.as_deref()), ("Yes, do it.", Some("consent c1")));
         assert_eq!(read.awaited, Some(Awaited::Consent(Consent { id: "c1".to_owned(), approved: true })));
+        let read = ChatInput::of_chat(&body, Some("k1".into())).unwrap();
+        assert_eq!(read.name.as_deref(), Some("consent c1"));
+        for (approved, message, stored) in [
+            (true, "Yes please", "Yes, do it. Yes please"),
+            (true, "Yes, do it.", "Yes, do it."),
+            (false, "Yes, do it.", "No, do not do it. Yes, do it."),
+        ] {
+            let body = json!({"message": message, "metadata": {"consent": {"id": "c1", "approved": approved}}});
+            let read = ChatInput::of_chat(&body, None).unwrap();
+            assert_eq!((read.message.as_str(), Consent::is_approval(stored)), (stored, approved));
+        }
     }
 
     #[test]
@@ -253,9 +283,10 @@ mod tests {
             assert_eq!((read.message.as_str(), read.thread.as_str()), ("Hello", "t"), "{body}");
         }
         let consents = json!({"consent": {"id": "c1", "approved": true}});
-        let read =
-            ChatInput::of_action(&json!({"action": "chat", "metadata": consents, "parameters": {}}), None).unwrap();
-        assert_eq!(read.name.as_deref(), Some("consent c1"));
+        let messages = json!([{"role": "user", "content": "Send it"}]);
+        let body = json!({"action": "chat", "metadata": consents, "messages": messages, "parameters": {}});
+        let read = ChatInput::of_action(&body, None).unwrap();
+        assert_eq!((read.message.as_str(), read.name.as_deref()), ("Yes, do it.", Some("consent c1")));
         for body in [json!({"action": "dance"}), json!({"message": "Hello"}), json!({"action": 7}), json!([])] {
             assert!(matches!(ChatInput::of_action(&body, None), Err(Error::Malformed(_))), "{body}");
         }

@@ -16,7 +16,8 @@ use crate::{
     error::found,
     fields::is_invisible,
     models::{
-        Budget, ChatRole, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor,
+        Budget, ChatRole, Member, OfferedTool, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage,
+        Timestamp, WaitsFor,
     },
     planner::Offer,
     store::over,
@@ -126,14 +127,15 @@ impl Turns {
             Some(before) => before.is_of(asked, name.as_deref(), false, self.settings.turn_within)?,
             None => false,
         };
-        if !same && let Some(earlier) = earlier(&held.thread, &held.messages, name.as_deref(), asked)? {
+        if !same && let Some(earlier) = self.earlier(held, name.as_deref(), asked).await? {
             return Ok(Beginning::Earlier(earlier));
         }
-        let pending = awaited(&held.thread, &held.messages, asked)?;
-        let toolbox = self.toolbox(member, held, asked, pending.as_ref(), deadline).await?;
+        let resumed = before.filter(|_| same);
+        let pending = awaited(&held.thread, &held.messages, asked, resumed.is_some())?;
+        let toolbox = self.toolbox(member, held, asked, pending.as_ref(), resumed.as_ref(), deadline).await?;
         let now = Timestamp::now();
         // An expired lease is treated as a failed turn: the turn is resumed.
-        let (running, over) = if let Some(before) = before.filter(|_| same) {
+        let (running, over) = if let Some(before) = resumed {
             (RunningTurn { failed: None, at: now, ..before }, Vec::new())
         } else {
             let over = unanswered_before(&mut held.thread, pending.as_ref());
@@ -155,9 +157,21 @@ impl Turns {
         if over.is_empty() {
             self.threads.record(&held.lease, &running).await?;
         } else {
-            self.threads.begin_after(&held.lease, &held.thread, &over, &running).await?;
+            self.threads.begin_after(&held.lease, &held.thread, &over, &running, pending.is_some()).await?;
         }
         Ok(Beginning::New { running, pending, toolbox })
+    }
+
+    /// The earlier answer to the same request, also if its message is part of the summary.
+    async fn earlier(&self, held: &Held, name: Option<&str>, asked: &ChatInput) -> Result<Option<TurnAnswer>> {
+        let Held { thread, messages, .. } = held;
+        let answer = earlier(thread, messages, name, asked)?;
+        match name {
+            Some(name) if answer.is_none() && thread.summary.is_some() => {
+                earlier(thread, &self.threads.of_request(thread, name).await?, Some(name), asked)
+            }
+            _ => Ok(answer),
+        }
     }
 
     /// A new thread. It has its title at once, because its first turn may fail.
@@ -188,6 +202,7 @@ impl Turns {
         held: &Held,
         asked: &ChatInput,
         pending: Option<&PendingCall>,
+        resumed: Option<&RunningTurn>,
         deadline: Deadline,
     ) -> Result<Toolbox> {
         let offer = Offer { catalogue: &self.catalogue, discovery: &self.discovery, executor: &self.executor };
@@ -201,7 +216,14 @@ impl Turns {
             tool.offer(&mut toolbox);
         }
         offer.add_tools(organization, member.role, &words.join(" "), &mut toolbox, deadline).await?;
-        if let Some(pending) = pending.filter(|pending| pending.waits_for == WaitsFor::Consent) {
+        let gone_on = resumed.filter(|resumed| resumed.went_on(pending));
+        let rest = gone_on.map(|resumed| &resumed.rest).or(pending.map(|pending| &pending.rest));
+        let planned: Vec<&OfferedTool> =
+            rest.into_iter().flatten().filter_map(|call| call.reference.as_ref()).collect();
+        offer.add_planned(organization, member.role, &planned, &mut toolbox, deadline).await?;
+        // A call that was carried out is not made again, so its tool may have changed since.
+        let asks = |pending: &&PendingCall| pending.waits_for == WaitsFor::Consent && gone_on.is_none();
+        if let Some(pending) = pending.filter(asks) {
             offer.pinned(organization, member.role, &pending.tool, &mut toolbox, deadline).await?;
         }
         Ok(toolbox)
@@ -210,10 +232,13 @@ impl Turns {
 
 /// The messages of a turn that nobody answers any more. They become part of the thread, and the row counts them.
 fn unanswered_before(thread: &mut Thread, awaited: Option<&PendingCall>) -> Vec<ThreadMessage> {
-    let over = unanswered(&Thread { lease_until: None, ..thread.clone() });
-    if !over.is_empty() {
+    // The page's result continues the turn that left a call to it.
+    let pending = thread.pending.clone().filter(|_| awaited.is_none());
+    let over = unanswered(&Thread { lease_until: None, pending, ..thread.clone() });
+    thread.messages += u32::try_from(over.len()).unwrap_or(u32::MAX);
+    // A turn that waits for the page was counted when it was saved.
+    if thread.running_turn().is_some() {
         thread.turns += 1;
-        thread.messages += u32::try_from(over.len()).unwrap_or(u32::MAX);
         thread.running = None;
         if awaited.is_none() {
             thread.pending = None;

@@ -7,7 +7,7 @@ use crate::{
     Error, Result,
     idempotency::Key,
     models::{ChatRole, PendingCall, Thread, ThreadMessage, Timestamp, ToolResult, WaitsFor},
-    planner::{Observer, PendingResolution, TurnEvent, Widget},
+    planner::{Observer, PendingResolution, Receipt, TurnEvent, Widget},
 };
 
 pub(super) fn stored_name(name: &str) -> String {
@@ -26,7 +26,9 @@ pub(super) fn earlier(
 ) -> Result<Option<TurnAnswer>> {
     let Some(name) = name else { return Ok(just_answered(thread, messages, asked)) };
     let Some(at) = messages.iter().position(|message| message.request.as_deref() == Some(name)) else {
-        return Ok(None);
+        // A request without words whose turn waits for the page again has no message.
+        let waits = thread.pending_call().filter(|pending| pending.request.as_deref() == Some(name));
+        return Ok(waits.map(|_| answer_of(thread, &[])));
     };
     let told = messages.get(at..).unwrap_or_default();
     if let Some(said) = told.first()
@@ -38,14 +40,16 @@ pub(super) fn earlier(
     Ok(Some(answer_of(thread, told)))
 }
 
-/// The recent answer to the same text without a name, if the answer's turn acted: whether it arrived is unknown, and
-/// its effects must not happen twice.
+/// The recent answer to the same text without a name, if its turn acted: whether it arrived is unknown, and its effects
+/// must not happen twice.
 fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput) -> Option<TurnAnswer> {
     let at = messages.iter().rposition(|message| message.role == ChatRole::User)?;
     let told = messages.get(at..)?;
-    let answer = told.iter().find(|message| message.role == ChatRole::Assistant)?;
-    let acted = answer.results().iter().any(ToolResult::acted);
-    let recent = answer.created_at.plus(SAME_WITHIN) > Timestamp::now();
+    let (acted, answered_at) = match told.iter().find(|message| message.role == ChatRole::Assistant) {
+        Some(answer) => (answer.results().iter().any(ToolResult::acted), answer.created_at),
+        None => (thread.pending_call()?.acted_before_front_end(), thread.updated_at),
+    };
+    let recent = answered_at.plus(SAME_WITHIN) > Timestamp::now();
     if asked.awaited.is_some() || told.first()?.content != asked.message || !acted || !recent {
         return None;
     }
@@ -58,7 +62,7 @@ fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput)
 
 pub(super) fn another_message(before: &str, asked: &ChatInput) -> Error {
     if let Some(Awaited::Consent(_)) = &asked.awaited {
-        return decided_before(before == Consent::WORDS_OF_APPROVAL);
+        return decided_before(Consent::is_approval(before));
     }
     Error::Conflict("this Idempotency-Key or message id came with another message before; use another one".into())
 }
@@ -77,30 +81,41 @@ fn decided_before(approved: bool) -> Error {
     }
 }
 
-/// The answer to a request. `told` are its messages and the later ones, oldest first.
+/// The answer to a request. `told` are its messages and later ones, oldest first.
 pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> TurnAnswer {
     // Only the newest request's answer may show the waiting call.
-    let is_newest =
-        told.iter().skip(1).all(|message| message.role != ChatRole::User) && thread.running_turn().is_none();
-    let is_open = |pending: &PendingCall| is_newest && pending.expires_at > Timestamp::now();
-    let waits = thread.pending_call().filter(is_open);
+    let is_newest = told.last().is_none_or(|last| last.number >= thread.messages)
+        && told.iter().skip(1).all(|message| message.role != ChatRole::User)
+        && thread.running_turn().is_none();
+    let pending = thread.pending_call().filter(|_| is_newest);
     let answered = told.iter().take(2).find(|message| message.role == ChatRole::Assistant);
     let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str(text).ok());
+    let so_far = |waits| json!({"conversation_id": thread.name, "receipt": Receipt::of_pending(waits)});
+    let metadata = match answered {
+        Some(answer) => parsed(answer.metadata.as_deref()),
+        // The answer follows the page's result.
+        None => pending.as_ref().map(so_far),
+    };
     TurnAnswer {
         thread: thread.name.clone(),
         content: answered.map(|answer| answer.content.clone()).unwrap_or_default(),
         timestamp: answered.map_or(thread.updated_at, |answer| answer.created_at),
         widget: answered.and_then(|answer| parsed(answer.widget.as_deref())),
-        metadata: answered.and_then(|answer| parsed(answer.metadata.as_deref())).unwrap_or_else(|| json!({})),
-        waits,
+        metadata: metadata.unwrap_or_else(|| json!({})),
+        waits: pending.filter(|pending| pending.expires_at > Timestamp::now()),
     }
 }
 
-/// The waiting call that this request is for.
+/// The waiting call that this request is for. `resumes`: the request's turn had begun before, in time.
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::ConsentDecided`] if the call does not wait any more.
-pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput) -> Result<Option<PendingCall>> {
+pub(super) fn awaited(
+    thread: &Thread,
+    messages: &[ThreadMessage],
+    asked: &ChatInput,
+    resumes: bool,
+) -> Result<Option<PendingCall>> {
     let Some(awaited) = &asked.awaited else { return Ok(None) };
     let is_meant = |pending: &PendingCall| match awaited {
         Awaited::Consent(consent) => pending.waits_for == WaitsFor::Consent && pending.id == consent.id,
@@ -109,7 +124,7 @@ pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &ChatI
         }
     };
     let waits = thread.pending_call().filter(is_meant);
-    let expired = waits.as_ref().is_some_and(|pending| pending.expires_at <= Timestamp::now());
+    let expired = !resumes && waits.as_ref().is_some_and(|pending| pending.expires_at <= Timestamp::now());
     if let Some(waits) = waits.filter(|_| !expired) {
         return Ok(Some(waits));
     }
@@ -122,11 +137,8 @@ pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &ChatI
     }
 }
 
+/// A decided consent does not come here: its name leads to its answer.
 fn not_waited_for(consent: &Consent, messages: &[ThreadMessage], expired: bool) -> Error {
-    let name = stored_name(&consent.name());
-    if let Some(decided) = messages.iter().find(|message| message.request.as_ref() == Some(&name)) {
-        return decided_before(decided.content == Consent::WORDS_OF_APPROVAL);
-    }
     let asked = messages.iter().rev().find_map(|message| {
         let metadata: Value = serde_json::from_str(message.metadata.as_deref()?).ok()?;
         let pending = metadata.get("pending_action")?;

@@ -14,7 +14,10 @@ use crate::{
     backoff::Backoff,
     cut::fit,
     described::Described,
-    models::{ChatRole, OrganizationId, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall},
+    models::{
+        ChatRole, OrganizationId, PendingCall, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult,
+        TurnCall,
+    },
     planner::{AgentState, Observer, Receipt, TurnEvent},
 };
 
@@ -67,15 +70,21 @@ impl RunningTurn {
         Ok(recent && !asked.message.is_empty() && self.message == asked.message)
     }
 
+    /// Whether calls were made since the message, or since the decision about a waiting call.
+    pub(super) fn went_on(&self, pending: Option<&PendingCall>) -> bool {
+        let before = pending.map_or(0, |pending| pending.tool_results.len());
+        self.calls.iter().skip(before).any(|call| call.outcome != TurnCall::NotCalled)
+    }
+
     fn why(&self) -> &str {
         self.failed.as_ref().map_or("the program that answered it has ended", |failed| &failed.why)
     }
 }
 
 /// The messages of a turn that are not in the thread yet, oldest first: the person's, and a note if nobody answers any
-/// more.
+/// more, or if the turn acted and then left a call to the page.
 pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
-    let Some(running) = thread.running_turn() else { return Vec::new() };
+    let Some(running) = thread.running_turn() else { return left_to_page(thread).into_iter().collect() };
     let message = ThreadMessage {
         number: thread.messages + 1,
         turn: running.turn,
@@ -111,6 +120,24 @@ pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
         ..message
     });
     messages
+}
+
+/// A note with the effects of a turn whose last call waits for the page.
+fn left_to_page(thread: &Thread) -> Option<ThreadMessage> {
+    let pending = thread.pending_call().filter(PendingCall::acted_before_front_end)?;
+    let receipt = Receipt::of_calls(&pending.tool_results);
+    let metadata = json!({"conversation_id": thread.name, "incomplete": true, "receipt": receipt});
+    Some(ThreadMessage {
+        number: thread.messages + 1,
+        turn: thread.turns,
+        role: ChatRole::Assistant,
+        content: format!("This message is not answered: the page has not sent the result of \"{}\".", pending.label()),
+        request: None,
+        tool_results: kept(&pending.tool_results),
+        widget: None,
+        metadata: Some(metadata.to_string()),
+        created_at: thread.updated_at,
+    })
 }
 
 /// Tool results as stored with an answer; `None` without results.

@@ -27,7 +27,7 @@ use crate::{
     execution::Executor,
     models::{
         ChatRole, ExecutionOrigin, FailedTurn, Member, PendingCall, RunningTurn, ShownValue, Spent, Thread, ThreadId,
-        ThreadMessage, ThreadSummary, Timestamp, ToolResult, TurnCall,
+        ThreadMessage, ThreadSummary, Timestamp, ToolResult, TurnCall, WaitsFor,
     },
     planner::{
         AgentState, ChatMessage, Observer, Planner, Receipt, Stop, StopSignal, TurnEnd, TurnEvent, TurnLimits,
@@ -309,10 +309,9 @@ impl Turns {
             stop: stop.clone(),
         };
         let mut state = state(member, email.take(), held, asked);
-        let made = pending.as_ref().map_or(0, |pending| pending.tool_results.len());
         let taken = async {
             let ended = match (&pending, &asked.awaited) {
-                _ if running.calls.len() > made => {
+                _ if running.went_on(pending.as_ref()) => {
                     state.go_on(running);
                     planner.go_on(&mut state, &mut observer).await?
                 }
@@ -399,11 +398,13 @@ impl Turns {
         let count = u32::from(is_said) + u32::from(is_answered);
         let title = if before.title.is_empty() { title(&asked.message) } else { before.title.clone() };
         let turn = before.turns + 1;
+        let named = |pending: &PendingCall| PendingCall { request: running.request.clone(), ..pending.clone() };
+        let pending = state.pending.as_ref().map(|pending| serde_json::to_string(&named(pending)));
         let thread = Thread {
             title,
             turns: turn,
             messages: before.messages + count,
-            pending: state.pending.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?,
+            pending: pending.transpose().map_err(Error::internal)?,
             running: None,
             spent,
             updated_at: answer.timestamp,
@@ -464,15 +465,24 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &ChatInput)
     if asked.awaited.is_none()
         && let Some(withdrawn) = held.thread.pending_call()
     {
-        state.problems.push(format!(
-            "A call of {} waited for the person, followed by {} more. This message came instead, so none of them was made.",
-            withdrawn.tool.name,
-            withdrawn.rest.len()
-        ));
+        state.problems.push(came_instead_of(&withdrawn));
     }
     state.summary = held.thread.summary.as_ref().map(|summary| summary.text.clone());
     state.earlier_results = newest.into_iter().flat_map(ThreadMessage::results).collect();
     state
+}
+
+fn came_instead_of(pending: &PendingCall) -> String {
+    let (tool, more) = (&pending.tool.name, pending.rest.len());
+    match pending.waits_for {
+        WaitsFor::Consent => format!(
+            "A call of {tool} waited for the person, followed by {more} more. This message came instead, so none of them was made."
+        ),
+        WaitsFor::FrontEnd => format!(
+            "A call of {tool} was given to the person's page, followed by {more} more. This message came instead of its result: it may \
+             have been carried out, and the calls after it were not made."
+        ),
+    }
 }
 
 fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox, ended: &TurnEnd) -> TurnAnswer {
@@ -486,7 +496,7 @@ fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox,
         incomplete: state.cut || matches!(ended, TurnEnd::BrokenOff(_)),
         // Said of the stored answer, when the same text comes again.
         repeated: false,
-        pending_action: state.pending.as_ref().map(PendingAction::from),
+        pending_action: state.pending.as_ref().filter(|pending| pending.asks_person()).map(PendingAction::from),
     };
     TurnAnswer {
         thread: asked.thread.clone(),

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `thread` | the row: counts, summary, pending consent, the unanswered turn (`running`), the lease of the turn in progress, `stop_token` if it was asked to end; the only part in the indexes |
 //! | `m#000001` | the first message |
+//! | `r#…` | the number of the message of the request with this name, to find it also when it is summarized |
 //! | `name` | under an id of its own, for names that contain a UUID: their owner |
 //!
 //! A turn's progress is recorded in the row: the message before the model is asked, each acting call before and after, a
@@ -18,6 +19,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
@@ -25,7 +27,7 @@ use super::{
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
     erasure::mentions,
-    table::Table,
+    table::{Query, Table},
     write::{Refused, Write, WriteResult, transact},
 };
 use crate::{
@@ -49,6 +51,12 @@ pub struct SavedTurn<'a> {
     pub thread: &'a Thread,
     /// The user's message and its answer, or the one of them that is not yet written.
     pub messages: &'a [ThreadMessage],
+}
+
+/// The item of a request's name.
+#[derive(Deserialize)]
+struct NamedMessage {
+    number: u32,
 }
 
 #[derive(Debug)]
@@ -124,13 +132,25 @@ impl Threads {
 
     /// The messages after the summary, oldest first, which the model gets verbatim. One query.
     pub async fn unsummarized(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
+        self.between(thread, thread.first_unsummarized(), LAST).collect().await
+    }
+
+    /// The message of the request with this name, and the message after it. Empty without such a message.
+    pub async fn of_request(&self, thread: &Thread, name: &str) -> Result<Vec<ThreadMessage>> {
+        let named: Option<NamedMessage> = self.table.get_consistent(request_key(thread.id, name)).await?;
+        let Some(NamedMessage { number }) = named else { return Ok(Vec::new()) };
+        self.between(thread, number, part(number + 1)).collect().await
+    }
+
+    /// Expired messages of a thread that goes on are hidden.
+    fn between(&self, thread: &Thread, first: u32, last: impl ToString) -> Query {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
-        let messages = messages.with([
+        messages.filter("#expires_at > :now").with([
             (":id", text(thread.id)),
-            (":first", text(part(thread.first_unsummarized()))),
-            (":last", text(LAST)),
-        ]);
-        messages.collect().await
+            (":first", text(part(first))),
+            (":last", text(last)),
+            (":now", number(Timestamp::now().as_seconds())),
+        ])
     }
 
     pub async fn summarize(&self, lease: &Lease, summary: &ThreadSummary) -> Result<bool> {
@@ -157,7 +177,8 @@ impl Threads {
         if written.unless_refused().await? { Ok(()) } else { Err(Error::Conflict(LOST.into())) }
     }
 
-    /// Begins a turn after an unanswered one, which is closed with the messages in `over`. `thread` is the new row.
+    /// Begins a turn after an unanswered one, which is closed with the messages in `over`. `thread` is the new row;
+    /// `keeps_pending` if the turn is for its waiting call.
     ///
     /// # Errors
     /// As [`Threads::record`].
@@ -167,6 +188,7 @@ impl Threads {
         thread: &Thread,
         over: &[ThreadMessage],
         running: &RunningTurn,
+        keeps_pending: bool,
     ) -> Result<()> {
         let mut row =
             lease.update_in_transaction("SET #turns = :turns, #messages = :messages, #running = :running").with([
@@ -174,12 +196,12 @@ impl Threads {
                 (":messages", number(thread.messages.into())),
                 (":running", text(as_text(running)?)),
             ]);
-        if thread.pending.is_none() {
+        if !keeps_pending {
             row = row.and(" REMOVE #pending");
         }
         let mut writes = vec![row];
         for message in over {
-            writes.push(self.put(thread, message)?);
+            writes.extend(self.puts(thread, message)?);
         }
         transact(writes).await.map_err(|refused| refused.or(LOST))
     }
@@ -211,7 +233,7 @@ impl Threads {
         };
         let mut writes = vec![row];
         for message in messages {
-            writes.push(self.put(thread, message)?);
+            writes.extend(self.puts(thread, message)?);
         }
         if let Some(key) = name_key(&thread.name) {
             let kept = self.table.update(key, "SET #thread_id = :thread, #expires_at = :expires");
@@ -246,12 +268,19 @@ impl Threads {
         lease.release().await
     }
 
-    fn put(&self, thread: &Thread, message: &ThreadMessage) -> Result<Write> {
+    /// The writes of a message and of its request's name.
+    fn puts(&self, thread: &Thread, message: &ThreadMessage) -> Result<Vec<Write>> {
+        let expires_at = || ("expires_at".to_owned(), number(thread.expires_at));
         let mut item = to_item(message)?;
-        item.insert("id".into(), text(thread.id));
-        item.insert("part".into(), text(part(message.number)));
-        item.insert("expires_at".into(), number(thread.expires_at));
-        Ok(self.table.put_item(item))
+        item.extend(message_key(thread.id, message.number));
+        item.extend([expires_at()]);
+        let mut writes = vec![self.table.put_item(item)];
+        if let Some(name) = &message.request {
+            let mut item = request_key(thread.id, name);
+            item.extend([("number".to_owned(), number(message.number.into())), expires_at()]);
+            writes.push(self.table.put_item(item));
+        }
+        Ok(writes)
     }
 
     pub async fn get(&self, organization: OrganizationId, id: ThreadId) -> Result<Thread> {
@@ -281,9 +310,8 @@ impl Threads {
         limit: i32,
     ) -> Result<(Vec<ThreadMessage>, Option<u32>)> {
         let newest = before.map_or(thread.messages, |before| before.saturating_sub(1));
-        let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now().newest_first();
-        let values = [(":id", text(thread.id)), (":first", text(part(0))), (":last", text(part(newest)))];
-        let (items, next) = messages.with(values).page(None, Some(limit)).await?;
+        let messages = self.between(thread, 0, part(newest)).newest_first();
+        let (items, next) = messages.page(None, Some(limit)).await?;
         let next = next.as_ref().and_then(number_of);
         Ok((rows(items), next.filter(|number| *number > 1)))
     }
@@ -355,6 +383,14 @@ fn as_text(running: &RunningTurn) -> Result<String> {
 
 fn row(id: ThreadId) -> Item {
     key([("id", text(id)), ("part", text(THREAD))])
+}
+
+fn message_key(id: ThreadId, number: u32) -> Item {
+    key([("id", text(id)), ("part", text(part(number)))])
+}
+
+fn request_key(id: ThreadId, name: &str) -> Item {
+    key([("id", text(id)), ("part", text(format!("r#{name}")))])
 }
 
 /// Six digits: messages sort in numerical order.

@@ -224,13 +224,13 @@ function link(words, target, inside = [{ kind: 'text', text: words }]) {
   return { kind: 'link', spans: shown, address: address.href, host: saysWhere(words || target, address) ? null : whereTo(address) };
 }
 
-function addressOf(target) {
+export function addressOf(target) {
   // The browser would drop these, and read another address than people.
   if (!/^(?:https?:\/\/|mailto:|tel:)/i.test(target) || /[\u0000-\u0020\u007f-\u009f]/.test(target)) return null;
   try {
     const address = new URL(target);
-    // `https://bank.example@elsewhere.example` leads elsewhere.
-    return address.username || address.password ? null : address;
+    // `https://bank.example@elsewhere.example` leads elsewhere, and `mailto:100%` has no readable destination.
+    return address.username || address.password || !whereTo(address) ? null : address;
   } catch {
     return null;
   }

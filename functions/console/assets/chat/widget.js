@@ -1,5 +1,6 @@
 // Tools' widgets: tables, charts, maps, cards and lists.
 
+import { addressOf } from './markdown.js';
 import { Chart } from './chart.js';
 import { html } from '../htm-preact.js';
 import { MapPlot } from './map.js';
@@ -45,6 +46,7 @@ function Table({ widget }) {
 
 function Card({ widget }) {
   const { text, fields = [], url } = widget;
+  const address = addressOf(url);
   return html`
     ${text && html`<p>${text}</p>`}
     ${fields.length > 0 &&
@@ -56,8 +58,8 @@ function Card({ widget }) {
         </div>`,
       )}
     </dl>`}
-    ${url?.startsWith('https://') &&
-    html`<p><a href=${url} rel="noopener noreferrer" target="_blank">${new URL(url).hostname}</a></p>`}
+    ${address?.protocol === 'https:' &&
+    html`<p><a href=${url} rel="noopener noreferrer" target="_blank">${address.hostname}</a></p>`}
   `;
 }
 

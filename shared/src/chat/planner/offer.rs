@@ -4,7 +4,7 @@ use futures_util::join;
 
 use crate::{
     Deadline, Error, Result,
-    catalogue::Catalogue,
+    catalogue::{Catalogue, CatalogueTool},
     discovery::{Discovery, Source, ToolSearch},
     error,
     execution::Executor,
@@ -73,14 +73,39 @@ impl Offer<'_> {
             // A tool that needs a phone call, or cannot be called just now, is not offered.
             let Ok(tool) = resolved else { continue };
             let tool = tool.with_free_name(|name| toolbox.has(name));
-            let name = tool.spec().name.clone();
             // A built-in tool keeps its name; a front end's tool of the same name takes precedence.
-            if toolbox.get(&name).is_some_and(Offered::is_of_front_end) {
+            if toolbox.get(&tool.spec().name).is_some_and(Offered::is_of_front_end) {
                 continue;
             }
-            match tool.chat_rules().least_role.filter(|least| role < *least) {
-                Some(least) => toolbox.withhold(name, Unavailable::NeedsRole(least)),
-                None => tool.offer_in(toolbox, self.executor, false),
+            self.offer(role, tool, toolbox);
+        }
+        Ok(())
+    }
+
+    fn offer(&self, role: Role, tool: CatalogueTool, toolbox: &mut Toolbox) {
+        match tool.chat_rules().least_role.filter(|least| role < *least) {
+            Some(least) => toolbox.withhold(tool.spec().name.clone(), Unavailable::NeedsRole(least)),
+            None => tool.offer_in(toolbox, self.executor, false),
+        }
+    }
+
+    /// Adds the tools of calls that were planned before, each as it was then. One that was changed since does not
+    /// replace another tool of its name.
+    pub async fn add_planned(
+        &self,
+        organization: OrganizationId,
+        role: Role,
+        planned: &[&OfferedTool],
+        toolbox: &mut Toolbox,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let references: Vec<ToolRef> = planned.iter().map(|planned| planned.tool.clone()).collect();
+        let resolved = Box::pin(self.catalogue.resolve(organization, &references, deadline)).await?;
+        for (planned, resolved) in planned.iter().zip(resolved) {
+            match resolved {
+                Ok(tool) => self.offer(role, tool.named(&planned.name), toolbox),
+                Err(why) if !toolbox.has(&planned.name) => toolbox.withhold(planned.name.clone(), why),
+                Err(_) => {}
             }
         }
         Ok(())

@@ -59,6 +59,7 @@ pub(super) fn of_functions(completion: &Completion) -> Result<Plan, String> {
             tool: call.name.clone(),
             reason: String::new(),
             arguments: arguments_of(Some(&arguments), &call.name)?,
+            ..PlannedCall::default()
         })
     };
     let calls = completion.tool_calls.iter().map(call).collect::<Result<_, String>>()?;
@@ -150,7 +151,8 @@ fn call(value: &Value) -> Result<Option<PlannedCall>, String> {
     }
     let given = members.get("arguments").or(nested).or_else(|| members.get("args"));
     let reason = members.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Some(PlannedCall { tool: tool.to_owned(), reason, arguments: arguments_of(given, tool)? }))
+    let arguments = arguments_of(given, tool)?;
+    Ok(Some(PlannedCall { tool: tool.to_owned(), reason, arguments, ..PlannedCall::default() }))
 }
 
 fn arguments_of(given: Option<&Value>, tool: &str) -> Result<Map<String, Value>, String> {

@@ -8,7 +8,7 @@ use crate::{
     cut::cut,
     described::Described,
     models::{Delivered, PendingCall, RecipientState, ToolResult, TurnCall, WaitsFor},
-    tool::Toolbox,
+    tool::{Offered, Toolbox},
 };
 
 /// In bytes.
@@ -55,23 +55,37 @@ pub enum EntryState {
 
 impl Receipt {
     pub fn of(state: &AgentState, toolbox: &Toolbox) -> Self {
-        let label = |tool: &str| toolbox.get(tool).map(|offered| offered.label().to_owned());
         let mut receipt = Self::of_calls(&state.tool_results);
         if let Some(pending) = &state.pending {
-            receipt.entries.push(waiting(pending));
-            let rest = pending.rest.iter().map(|call| Entry {
-                tool: call.tool.clone(),
-                label: label(&call.tool).unwrap_or_else(|| call.tool.clone()),
-                effect: toolbox.get(&call.tool).is_some_and(|offered| offered.spec().acts()),
-                state: EntryState::Waiting,
-                text: line(&label(&call.tool).unwrap_or_else(|| call.tool.clone()), "waits for the call before it."),
-                recipients: Vec::new(),
-            });
-            receipt.entries.extend(rest);
+            receipt.wait_for(pending, toolbox);
         }
         let may_act = toolbox.offered().any(|offered| offered.spec().acts() && !offered.is_of_front_end());
         receipt.no_action = may_act && !receipt.entries.iter().any(|entry| entry.effect);
         receipt
+    }
+
+    /// The receipt of a turn that waits, made from its stored call alone.
+    pub fn of_pending(pending: &PendingCall) -> Self {
+        let mut receipt = Self::of_calls(&pending.tool_results);
+        receipt.wait_for(pending, &Toolbox::default());
+        receipt
+    }
+
+    /// Adds the waiting call and the calls after it, which have the labels of `toolbox`, or their names.
+    fn wait_for(&mut self, pending: &PendingCall, toolbox: &Toolbox) {
+        self.entries.push(waiting(pending));
+        self.entries.extend(pending.rest.iter().map(|call| {
+            let offered = toolbox.get(&call.tool);
+            let label = offered.map_or(call.tool.as_str(), Offered::label);
+            Entry {
+                tool: call.tool.clone(),
+                label: label.to_owned(),
+                effect: offered.is_some_and(|offered| offered.spec().acts()),
+                state: EntryState::Waiting,
+                text: line(label, "waits for the call before it."),
+                recipients: Vec::new(),
+            }
+        }));
     }
 
     pub fn of_calls(calls: &[ToolResult]) -> Self {

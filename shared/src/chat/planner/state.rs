@@ -154,6 +154,7 @@ impl Question {
     pub(super) fn pending(self, state: &AgentState, turn: u32, expires_at: Timestamp) -> PendingCall {
         PendingCall {
             id: uuid::Uuid::now_v7().to_string(),
+            request: None,
             waits_for: self.waits_for,
             tool: self.tool,
             label: self.label,

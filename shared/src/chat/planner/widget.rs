@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use url::Url;
 
 use crate::described::Described;
 
@@ -97,7 +98,9 @@ impl Widget {
             Self::Map { markers, .. } => {
                 markers.iter().all(|at| at.latitude.abs() <= 90.0 && at.longitude.abs() <= 180.0)
             }
-            Self::Card { url, .. } => url.as_ref().is_none_or(|url| url.starts_with("https://")),
+            Self::Card { url, .. } => {
+                url.as_ref().is_none_or(|url| url.starts_with("https://") && Url::parse(url).is_ok())
+            }
             Self::List { .. } => true,
         }
     }
@@ -132,6 +135,7 @@ mod tests {
             json!({"type": "chart", "kind": "bar", "labels": ["a"], "series": [{"name": "s", "values": []}]}),
             json!({"type": "map", "markers": [{"latitude": 91, "longitude": 0}]}),
             json!({"type": "card", "title": "x", "url": "javascript:alert(1)"}),
+            json!({"type": "card", "title": "x", "url": "https://"}),
             json!({"type": "list", "items": ["x".repeat(LARGEST)]}),
         ] {
             assert_eq!(Widget::in_result(&json!({"widget": widget})), None);

@@ -153,6 +153,12 @@ pub struct PlannedCall {
     pub reason: String,
     #[serde(default)]
     pub arguments: Map<String, Value>,
+    /// The tool of that name when the plan was executed; absent in rows of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<OfferedTool>,
+    /// The tool was the front end's, which has no reference.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_front_end: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
@@ -245,6 +251,9 @@ pub enum WaitsFor {
 pub struct PendingCall {
     /// The id that the consent or the result must name.
     pub id: String,
+    /// The idempotency name of the request whose turn waits; absent in rows of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     #[serde(default)]
     pub waits_for: WaitsFor,
     /// Only the name for a tool of the front end.
@@ -275,6 +284,17 @@ impl PendingCall {
     /// Rows of an older version have only the tool's name.
     pub fn label(&self) -> &str {
         if self.label.is_empty() { &self.tool.name } else { &self.label }
+    }
+
+    /// Whether a person may be asked now. A call of the front end's own tool is not told again: it would be made again.
+    pub fn asks_person(&self) -> bool {
+        self.waits_for == WaitsFor::Consent && self.expires_at > Timestamp::now()
+    }
+
+    /// Whether the turn acted before it left this call to the front end. Such a turn has no answer yet to store its
+    /// effects.
+    pub fn acted_before_front_end(&self) -> bool {
+        self.waits_for == WaitsFor::FrontEnd && self.tool_results.iter().any(ToolResult::acted)
     }
 }
 

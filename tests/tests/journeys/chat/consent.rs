@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Answer, World, sms_without_call, standins::llm::Turn};
+use tests::{Answer, Event, Fault, World, sms_without_call, standins::llm::Turn};
 
 use super::{WAYS, Way, said, sent, text};
 
@@ -21,8 +21,26 @@ async fn ask(world: &World, way: Way) -> Value {
     answer
 }
 
+/// As if the hour for the decision were over.
+fn expire(world: &World) {
+    let mut row = world.aws.rows("threads").into_iter().find(|item| item.get("pending").is_some()).unwrap();
+    let mut pending: Value = serde_json::from_str(text(&row["pending"])).unwrap();
+    pending["expires_at"] = json!(Timestamp::from_millis(0));
+    row["pending"] = json!(pending.to_string());
+    world.aws.put("threads", &row);
+}
+
+fn decision(id: &Value, approved: bool) -> Value {
+    json!({"metadata": {"consent": {"id": id, "approved": approved}}})
+}
+
 async fn decide(world: &World, id: &Value, approved: bool) -> Answer {
-    world.chat_with(&json!({"metadata": {"consent": {"id": id, "approved": approved}}})).await
+    world.chat_with(&decision(id, approved)).await
+}
+
+async fn approve_with_key(world: &World, id: &Value, key: &str) -> Answer {
+    let event = Event::post("/agent/chat", &decision(id, true)).user(&world.home.user_id);
+    world.send("chat", &event.header("idempotency-key", key)).await
 }
 
 #[tokio::test]
@@ -154,11 +172,7 @@ async fn a_consent_holds_for_the_shown_call_and_a_limited_time() {
     assert_eq!(world.chat_as(&another, &body).await.status, 409);
 
     // Its time is over.
-    let mut row = world.aws.rows("threads").into_iter().find(|item| item.get("pending").is_some()).unwrap();
-    let mut pending: Value = serde_json::from_str(text(&row["pending"])).unwrap();
-    pending["expires_at"] = json!(Timestamp::from_millis(0));
-    row["pending"] = json!(pending.to_string());
-    world.aws.put("threads", &row);
+    expire(&world);
     assert_eq!(decide(&world, &id, true).await.body["decided"], "expired");
 
     // The tool has changed meanwhile.
@@ -172,17 +186,93 @@ async fn a_consent_holds_for_the_shown_call_and_a_limited_time() {
 }
 
 #[tokio::test]
-async fn a_consent_whose_turn_could_not_be_written_down_acts_once() {
+async fn a_consent_is_the_same_request_with_any_idempotency_key() {
     let world = Way::Written.world().await;
     asked_first(&world).await;
     let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
-    world.aws.inject(tests::Fault::throttled("TransactWriteItems", "threads").times(9));
     world.llm.script([Turn::text("I have sent it.")]);
-    assert_eq!(decide(&world, &id, true).await.status, 503);
-    world.aws.clear_faults();
-    world.llm.script([Turn::text("I have sent it.")]);
-    decide(&world, &id, true).await.expect(200);
+    let first = approve_with_key(&world, &id, "k1").await.expect(200);
+    for again in [approve_with_key(&world, &id, "k2").await, decide(&world, &id, true).await] {
+        assert_eq!(again.expect(200), first);
+    }
     assert_eq!(sent(&world), 1);
+}
+
+#[tokio::test]
+async fn a_consent_with_words_of_its_own_is_reported_as_it_was_decided() {
+    for (approved, words, decided) in [(true, "Yes please", "approved"), (false, "Yes, but later", "refused")] {
+        let world = World::start().await;
+        asked_first(&world).await;
+        let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+        let mut body = decision(&id, approved);
+        body["message"] = json!(words);
+        world.llm.script([Turn::text("All right.")]);
+        world.chat_with(&body).await.expect(200);
+        let again = decide(&world, &id, approved).await;
+        assert_eq!((again.status, &again.body["decided"]), (409, &json!(decided)), "{}", again.body);
+        assert_eq!(sent(&world), usize::from(approved));
+        let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+        assert!(text(&shown["items"][1]["content"]).ends_with(words), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_consent_that_is_repeated_with_another_key_acts_once() {
+    let world = Way::Written.world().await;
+    asked_first(&world).await;
+    let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+    world.aws.inject(Fault::throttled("TransactWriteItems", "threads").times(9));
+    world.llm.script([Turn::text("I have sent it.")]);
+    assert_eq!(approve_with_key(&world, &id, "k1").await.status, 503);
+    world.aws.clear_faults();
+    // The windows of the claims are over: only the turn's record knows of the effect.
+    for claim in world.aws.rows("idempotency") {
+        world.aws.change("idempotency", text(&claim["id"]), json!({"window_until": 1, "done_until": 1}));
+    }
+    world.llm.script([Turn::text("I have sent it.")]);
+    approve_with_key(&world, &id, "k2").await.expect(200);
+    assert_eq!(sent(&world), 1);
+}
+
+#[tokio::test]
+async fn a_consent_whose_turn_could_not_be_written_down_acts_once() {
+    // Also if its hour is over since, or its tool was changed.
+    for since in ["nothing", "expiry", "change"] {
+        let world = Way::Written.world().await;
+        let tool = asked_first(&world).await;
+        let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+        world.aws.inject(Fault::throttled("TransactWriteItems", "threads").times(9));
+        world.llm.script([Turn::text("I have sent it.")]);
+        assert_eq!(decide(&world, &id, true).await.status, 503);
+        world.aws.clear_faults();
+        match since {
+            "expiry" => expire(&world),
+            "change" => {
+                world.update(&tool, &json!({"recipients": ["+14155550199"]})).await.expect(200);
+            }
+            _ => {}
+        }
+        world.llm.script([Turn::text("I have sent it.")]);
+        decide(&world, &id, true).await.expect(200);
+        assert_eq!(sent(&world), 1, "{since}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_request_cannot_be_looked_up_is_recorded_as_not_called() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    let plan = || Way::Written.call("send_confirmation", json!({"text": "See you at nine"}));
+    world.aws.inject(Fault::throttled("GetItem", "phone_numbers"));
+    world.llm.script([plan()]);
+    assert_eq!(world.chat("Send her: see you at nine").await.status, 503);
+    assert_eq!(world.aws.faults_left(), 0);
+    let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+    let entry = &shown["items"][0]["metadata"]["receipt"]["entries"][0];
+    assert_eq!((&entry["tool"], &entry["state"]), (&json!("send_confirmation"), &json!("not_called")), "{shown}");
+    // The same message is planned anew, because nothing was done.
+    let asked = ask(&world, Way::Written).await;
+    assert_eq!(asked["metadata"]["receipt"]["entries"].as_array().unwrap().len(), 1, "{asked}");
 }
 
 #[tokio::test]

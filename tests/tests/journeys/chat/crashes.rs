@@ -164,35 +164,72 @@ async fn the_same_text_without_an_id_is_the_same_message_for_a_minute() {
     assert_eq!(sent(&world), 4);
 }
 
+/// Asks for three SMS, of which the second needs consent; gives the question.
+async fn ask_for_three(world: &World) -> Value {
+    let mut config = sms_without_call(&world.home);
+    config["label"] = json!("Ask first");
+    config["chat"] = json!({"consent": true});
+    world.tool(&config).await;
+    let call = |tool: &str, text: &str| json!({"tool": tool, "arguments": {"text": text}});
+    let plan = json!([call("send_confirmation", "One"), call("ask_first", "Two"), call("send_confirmation", "Three")]);
+    world.llm.script([Turn::text(&plan.to_string())]);
+    let asked = world.chat("Send three").await.expect(200);
+    assert_eq!(
+        (states(&asked["metadata"]["receipt"]), sent(world)),
+        (vec!["done", "waiting", "waiting"], 1),
+        "{asked}"
+    );
+    asked
+}
+
+fn states(receipt: &Value) -> Vec<&str> {
+    receipt["entries"].as_array().unwrap().iter().map(|entry| text(&entry["state"])).collect()
+}
+
+async fn decide(world: &World, asked: &Value, approved: bool) -> Value {
+    let id = &asked["metadata"]["pending_action"]["id"];
+    let decision = json!({"metadata": {"consent": {"id": id, "approved": approved}}});
+    world.chat_with(&decision).await.expect(200)
+}
+
 #[tokio::test]
 async fn remaining_calls_run_after_a_consent() {
-    for approved in [true, false] {
+    for (approved, expected, count) in
+        [(true, ["done", "done", "done"], 3), (false, ["done", "refused", "not_called"], 1)]
+    {
         let world = World::start().await;
         send(&world).await;
-        let mut config = sms_without_call(&world.home);
-        config["label"] = json!("Ask first");
-        config["chat"] = json!({"consent": true});
-        world.tool(&config).await;
-        let call = |tool: &str, text: &str| json!({"tool": tool, "arguments": {"text": text}});
-        let plan =
-            json!([call("send_confirmation", "One"), call("ask_first", "Two"), call("send_confirmation", "Three"),]);
-        world.llm.script([Turn::text(&plan.to_string())]);
-        let asked = world.chat("Send three").await.expect(200);
-        let states = |answer: &Value| -> Vec<String> {
-            let entries = answer["metadata"]["receipt"]["entries"].as_array().unwrap();
-            entries.iter().map(|entry| text(&entry["state"]).to_owned()).collect()
-        };
-        assert_eq!(
-            (states(&asked), sent(&world)),
-            (vec!["done".into(), "waiting".into(), "waiting".into()], 1),
-            "{asked}"
-        );
+        let asked = ask_for_three(&world).await;
         world.llm.script([Turn::text("All three are sent.")]);
-        let id = &asked["metadata"]["pending_action"]["id"];
-        let decision = json!({"metadata": {"consent": {"id": id, "approved": approved}}});
-        let answer = world.chat_with(&decision).await.expect(200);
-        let (expected, count) =
-            if approved { (["done", "done", "done"], 3) } else { (["done", "refused", "not_called"], 1) };
-        assert_eq!((states(&answer), sent(&world)), (expected.map(str::to_owned).to_vec(), count), "{answer}");
+        let answer = decide(&world, &asked, approved).await;
+        let receipt = &answer["metadata"]["receipt"];
+        assert_eq!((states(receipt), sent(&world)), (expected.to_vec(), count), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn remaining_calls_of_a_tool_that_was_changed_since_are_not_made() {
+    let world = World::start().await;
+    let tool = send(&world).await;
+    let asked = ask_for_three(&world).await;
+    world.update(&tool, &json!({"recipients": ["+14155550199"]})).await.expect(200);
+    world.llm.script([Turn::text("Two are sent.")]);
+    let answer = decide(&world, &asked, true).await;
+    let receipt = &answer["metadata"]["receipt"];
+    assert_eq!((states(receipt), sent(&world)), (vec!["done", "done", "not_called"], 2), "{answer}");
+    assert!(text(&receipt["entries"][2]["text"]).contains("was changed since"), "{answer}");
+
+    // The same after a crash.
+    let world = World::start().await;
+    let tool = send(&world).await;
+    let call = |text: &str| json!({"tool": "send_confirmation", "arguments": {"text": text}});
+    world.llm.script([Turn::text(&json!([call("One"), call("Two")]).to_string())]);
+    let mut stream = world.run_agent(&run_input("default", "u1", "Send two")).await;
+    stream.until_type("TOOL_CALL_RESULT").await;
+    kill(&world, stream);
+    world.update(&tool, &json!({"recipients": ["+14155550199"]})).await.expect(200);
+    world.llm.script([Turn::text("One is sent.")]);
+    let events = world.run_agent(&run_input("default", "u1", "Send two")).await.rest().await;
+    let receipt = &events[events.len() - 2]["value"];
+    assert_eq!((states(receipt), sent(&world)), (vec!["done", "not_called"], 1), "{events:#?}");
 }

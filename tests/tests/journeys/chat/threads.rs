@@ -4,11 +4,11 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
 use tests::{
-    World,
+    Event, World,
     standins::{Fault as Standin, llm::Turn},
 };
 
-use super::{Way, said, text};
+use super::{Way, said, send, sent, text};
 
 const UUID: &str = "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4";
 
@@ -125,6 +125,23 @@ async fn an_idle_thread_expires() {
 }
 
 #[tokio::test]
+async fn an_expired_message_of_a_thread_that_goes_on_is_hidden() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "main", "My secret is blue").await;
+    // Expired, but not dropped by DynamoDB yet.
+    for mut item in world.aws.rows("threads").into_iter().filter(|item| item["part"] != "thread") {
+        item["expires_at"] = json!(Timestamp::now().as_seconds() - 1);
+        world.aws.put("threads", &item);
+    }
+    world.llm.clear_requests();
+    say(&world, &user, "main", "Hello").await;
+    assert!(!world.asked_of_model()[0].to_string().contains("blue"));
+    let shown = world.threads(&user, "GET", "/main").await.expect(200);
+    assert_eq!(contents(&shown), ["You said: Hello", "Hello"]);
+}
+
+#[tokio::test]
 async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
     let world = World::start().await;
     // The first request takes the first two turns of the script.
@@ -191,6 +208,39 @@ async fn a_long_conversation_is_summarized_once_and_nothing_is_lost() {
     let answer = world.chat_with(&body).await.expect(200);
     assert_eq!((&answer["metadata"]["summarized"], world.asked_of_model().len()), (&json!(false), 2));
     assert!(said(&world.asked_of_model()[0]).contains(&marker.to_owned()));
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_its_answer_when_its_message_is_summarized() {
+    let world = World::start().await;
+    send(&world).await;
+    let event = |message: &str| {
+        let event = Event::post("/agent/chat", &json!({"message": message, "thread_id": "long"}));
+        event.user(&world.home.user_id).header("idempotency-key", "k1")
+    };
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);
+    let first = world.send("chat", &event("Send Hi")).await.expect(200);
+    let rows = world.aws.rows("threads");
+    let part = |name: &str| rows.iter().find(|row| row["part"] == name).unwrap().clone();
+    for number in 3..=40 {
+        let mut message = part("m#000001");
+        message.as_object_mut().unwrap().remove("request");
+        message["part"] = json!(format!("m#{number:06}"));
+        message["number"] = json!(number);
+        world.aws.put("threads", &message);
+    }
+    let mut thread = part("thread");
+    thread["messages"] = json!(40);
+    thread["summary"] = json!({"text": "They sent Hi.", "until": 30, "at": thread["created_at"]});
+    world.aws.put("threads", &thread);
+
+    let asked = world.asked_of_model().len();
+    assert_eq!(world.send("chat", &event("Send Hi")).await.expect(200), first);
+    assert_eq!((world.asked_of_model().len(), sent(&world)), (asked, 1));
+    assert_eq!(world.send("chat", &event("Send Hello")).await.status, 409);
+    // The name goes with the thread.
+    assert_eq!(world.threads(&world.home.user_id, "DELETE", "/long").await.status, 204);
+    assert_eq!(world.aws.rows("threads"), Vec::<Value>::new());
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Answer, World, run_input, sms_without_call, standins::llm::Turn};
+use tests::{Answer, World, agui_client::Client, run_input, sms_without_call, standins::llm::Turn};
 
 use super::{taken, types};
-use crate::chat::{WAYS, Way, sent};
+use crate::chat::{WAYS, Way, send, sent};
 
 async fn asked_first(world: &World) {
     let mut config = sms_without_call(&world.home);
@@ -185,6 +185,141 @@ async fn a_tool_of_the_front_end_is_called_and_its_result_comes_with_the_next_ru
         assert_eq!(again.messages.last().unwrap()["content"], "Here are the prices.");
         assert_eq!(world.asked_of_model().len(), asked);
     }
+}
+
+#[tokio::test]
+async fn a_repeated_result_before_a_second_call_of_the_page_is_told_that_call_again() {
+    let world = World::start().await;
+    let mut input = run_input("t1", "u1", "Show me the prices, then the map");
+    input["tools"] = json!([{"name": "show", "description": "Shows a page", "parameters": {
+        "type": "object", "properties": {"page": {"type": "string"}},
+    }}]);
+    let show = |page: &str| Way::Written.call("show", json!({"page": page}));
+    world.llm.script([show("prices")]);
+    let (_, client) = taken(&mut world.run_agent(&input).await).await;
+    let first = with_result(input, &client, "shown");
+    world.llm.script([show("map")]);
+    let (_, client) = taken(&mut world.run_agent(&first).await).await;
+    let second = client.messages.last().unwrap().clone();
+    assert_eq!(second["toolCalls"][0]["function"]["arguments"], json!(r#"{"page":"map"}"#), "{second}");
+
+    let asked = world.asked_of_model().len();
+    let (events, again) = taken(&mut world.run_agent(&first).await).await;
+    assert!(types(&events).contains(&"TOOL_CALL_START"), "{events:#?}");
+    assert_eq!((again.messages.last().unwrap(), world.asked_of_model().len()), (&second, asked));
+    // The second result ends the turn.
+    world.llm.script([Turn::text("Here are both.")]);
+    let (_, client) = taken(&mut world.run_agent(&with_result(first, &again, "shown too")).await).await;
+    assert_eq!(client.messages.last().unwrap()["content"], "Here are both.");
+}
+
+/// A message whose plan sends an SMS, then shows a page.
+async fn send_and_show(world: &World) -> Value {
+    send(world).await;
+    let mut input = run_input("t1", "u1", "Send Hi and show me the prices");
+    input["tools"] = json!([{"name": "show", "description": "Shows a page"}]);
+    let plan = json!([{"tool": "send_confirmation", "arguments": {"text": "Hi"}}, {"tool": "show", "arguments": {}}]);
+    world.llm.script([Turn::text(&plan.to_string())]);
+    input
+}
+
+/// The message that follows a run with the result of its call of `show`.
+fn with_result(mut input: Value, client: &Client, content: &str) -> Value {
+    let call = client.messages.iter().rfind(|message| message["toolCalls"][0]["function"]["name"] == "show").unwrap();
+    let messages = input["messages"].as_array_mut().unwrap();
+    messages.push(call.clone());
+    messages.push(json!({"id": content, "role": "tool", "toolCallId": call["id"], "content": content}));
+    input
+}
+
+fn states(receipt: &Value) -> Vec<&str> {
+    receipt["entries"].as_array().unwrap().iter().map(|entry| entry["state"].as_str().unwrap()).collect()
+}
+
+async fn thread(world: &World) -> Value {
+    world.threads(&world.home.user_id, "GET", "/t1").await.expect(200)
+}
+
+#[tokio::test]
+async fn effects_before_a_call_that_the_page_never_answers_stay_in_the_thread() {
+    let world = World::start().await;
+    let input = send_and_show(&world).await;
+    let (_, client) = taken(&mut world.run_agent(&input).await).await;
+    let shown = thread(&world).await;
+    let note = &shown["items"][0];
+    assert_eq!((shown["items"].as_array().unwrap().len(), &note["number"], &shown["turns"]), (2, &json!(2), &json!(1)));
+    assert_eq!(shown["pending_action"], Value::Null, "nobody is asked for a consent");
+    assert!(note["content"].as_str().unwrap().starts_with("This message is not answered: the page"), "{note}");
+    assert_eq!(states(&note["metadata"]["receipt"]), ["done"], "{note}");
+    // The same message again is told the same call, with the receipt.
+    let (events, _) = taken(&mut world.run_agent(&input).await).await;
+    assert!(types(&events).contains(&"TOOL_CALL_START"), "{events:#?}");
+    assert_eq!((states(&events[events.len() - 2]["value"]), sent(&world)), (vec!["done", "waiting"], 1), "{events:#?}");
+
+    world.llm.script([Way::Written.none(), Turn::text("Yes, once.")]);
+    world.run_agent(&run_input("t1", "u2", "Did it go out?")).await.rest().await;
+    let told = world.asked_of_model().pop().unwrap().to_string();
+    for known in ["What tools gave for earlier messages", "send_confirmation", "it may have been carried out"] {
+        assert!(told.contains(known), "{known}: {told}");
+    }
+    let shown = thread(&world).await;
+    let items = shown["items"].as_array().unwrap();
+    let numbers: Vec<u64> = items.iter().map(|item| item["number"].as_u64().unwrap()).collect();
+    assert_eq!((numbers, &items[0]["content"], &shown["turns"]), (vec![4, 3, 2, 1], &json!("Yes, once."), &json!(2)));
+    assert_eq!((&items[2]["content"], states(&items[2]["metadata"]["receipt"])), (&note["content"], vec!["done"]));
+    // The page is too late.
+    assert_eq!(refused(&world, &with_result(input, &client, "shown")).await.status, 409);
+}
+
+#[tokio::test]
+async fn an_answer_after_the_pages_result_has_the_effects_before_it_once() {
+    let world = World::start().await;
+    let input = send_and_show(&world).await;
+    let (_, client) = taken(&mut world.run_agent(&input).await).await;
+    world.llm.script([Turn::text("Sent and shown.")]);
+    let (events, _) = taken(&mut world.run_agent(&with_result(input, &client, "shown")).await).await;
+    assert_eq!(states(&events[events.len() - 2]["value"]), ["done"], "{events:#?}");
+    let shown = thread(&world).await;
+    let said: Vec<&Value> = shown["items"].as_array().unwrap().iter().map(|item| &item["content"]).collect();
+    assert_eq!(said, [&json!("Sent and shown."), &json!("Send Hi and show me the prices")], "{shown}");
+    assert_eq!((&shown["items"][0]["number"], &shown["messages"], sent(&world)), (&json!(2), &json!(2), 1));
+    assert_eq!(states(&shown["items"][0]["metadata"]["receipt"]), ["done"], "{shown}");
+}
+
+#[tokio::test]
+async fn the_same_text_without_an_id_does_not_repeat_effects_before_a_call_of_the_page() {
+    let world = World::start().await;
+    let mut input = send_and_show(&world).await;
+    input["messages"][0].as_object_mut().unwrap().remove("id");
+    for _again in 0..2 {
+        let (events, _) = taken(&mut world.run_agent(&input).await).await;
+        assert!(types(&events).contains(&"TOOL_CALL_START"), "{events:#?}");
+    }
+    assert_eq!((sent(&world), world.asked_of_model().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_call_that_was_planned_for_the_page_is_not_made_by_another_tool_of_its_name() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    let mut config = sms_without_call(&world.home);
+    config["label"] = json!("Show");
+    world.tool(&config).await;
+    let mut input = run_input("t1", "u1", "Send Hi and show it");
+    input["tools"] = json!([{"name": "show", "description": "Shows a text", "parameters": {
+        "type": "object", "properties": {"text": {"type": "string"}},
+    }}]);
+    let call = |tool: &str| json!({"tool": tool, "arguments": {"text": "Hi"}});
+    world.llm.script([Turn::text(&json!([call("send_confirmation"), call("show")]).to_string())]);
+    let (_, client) = taken(&mut world.run_agent(&input).await).await;
+    // A client without the page's tools decides.
+    let consent = json!({"id": client.interrupts[0]["id"], "approved": true});
+    world.llm.script([Turn::text("Sent, and not shown.")]);
+    let decision = json!({"thread_id": "t1", "metadata": {"consent": consent}});
+    let answer = world.chat_with(&decision).await.expect(200);
+    let receipt = &answer["metadata"]["receipt"];
+    assert_eq!((states(receipt), sent(&world)), (vec!["done", "not_called"], 1), "{answer}");
+    assert!(receipt["entries"][1]["text"].as_str().unwrap().contains("the page does not offer"), "{answer}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::{
         Observer, PendingResolution, PlannerModel, TurnEvent, TurnStep, Widget, consent::shows, state::Question,
     },
     redaction::SECRET,
-    tool::{Bound, NotBound, RecipientOutcome, ToolOutcome},
+    tool::{Bound, NotBound, Offered, RecipientOutcome, ToolOutcome, Toolbox},
 };
 
 /// One call's result as given to the model, in bytes.
@@ -24,7 +24,9 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// after it stay in the state until the decision.
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<Option<Question>, Unanswered> {
         self.step(TurnStep::Execute);
-        let mut calls = plan.calls.into_iter();
+        let toolbox = self.planner.toolbox;
+        let calls: Vec<PlannedCall> = plan.calls.into_iter().map(|call| with_reference(call, toolbox)).collect();
+        let mut calls = calls.into_iter();
         while let Some(planned) = calls.next() {
             self.state.rest = calls.as_slice().to_vec();
             let made = match self.may_go_on() {
@@ -49,8 +51,12 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
 
     /// Makes a call, or notes why not, or returns it as waiting.
     async fn take_up(&mut self, planned: PlannedCall) -> Result<Option<Question>, Unanswered> {
-        let PlannedCall { tool, reason, arguments } = planned;
         let toolbox = self.planner.toolbox;
+        if let Some(why) = replaced(&planned, toolbox) {
+            self.leave([planned], why);
+            return Ok(None);
+        }
+        let PlannedCall { tool, reason, arguments, .. } = planned;
         let bound = match toolbox.check(&tool, &arguments) {
             Ok(bound) => bound,
             Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
@@ -78,11 +84,15 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 self.not_called(&tool, &arguments, "Not called: the tool cannot be found any more.");
                 return Ok(None);
             };
-            let preview = match bound.preview(&self.planner.context).await? {
-                Ok(preview) => preview,
-                Err(why) => {
+            let preview = match bound.preview(&self.planner.context).await {
+                Ok(Ok(preview)) => preview,
+                Ok(Err(why)) => {
                     self.not_called(&tool, &arguments, &format!("Not called: {why}"));
                     return Ok(None);
+                }
+                Err(outage) => {
+                    self.not_called(&tool, &arguments, "Not called: what it would send could not be looked up.");
+                    return Err(outage.into());
                 }
             };
             let (shows, arguments) = (shows(&preview, &bound.arguments), bound.arguments);
@@ -261,6 +271,28 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.state.pending = Some(pending);
         TurnEnd::Waiting(text)
     }
+}
+
+/// The call with a reference to its tool, so that a resumed turn calls the same one.
+fn with_reference(call: PlannedCall, toolbox: &Toolbox) -> PlannedCall {
+    if call.of_front_end || call.reference.is_some() {
+        return call;
+    }
+    let offered = toolbox.get(&call.tool);
+    let of_front_end = offered.is_some_and(Offered::is_of_front_end);
+    PlannedCall { of_front_end, reference: offered.and_then(Offered::reference).cloned(), ..call }
+}
+
+/// Why the call is not made, if its name leads to another tool now.
+fn replaced(call: &PlannedCall, toolbox: &Toolbox) -> Option<&'static str> {
+    let offered = toolbox.get(&call.tool);
+    if call.of_front_end {
+        let is_there = offered.is_some_and(Offered::is_of_front_end);
+        return (!is_there).then_some("Not called: the page does not offer this tool now.");
+    }
+    let (planned, offered) = (call.reference.as_ref()?, offered?);
+    let is_same = offered.reference().is_some_and(|offered| offered.tool == planned.tool);
+    (!is_same).then_some("Not called: the tool was changed since the call was planned.")
 }
 
 /// Asks for consent in fixed words: the person consents to exactly the call that is carried out.
