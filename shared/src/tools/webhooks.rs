@@ -12,7 +12,7 @@
 //! | `google_pubsub` | a JWT of Google's (RS256), its audience and service account | `message.messageId` | `gmail#{emailAddress}` |
 //! | `google_calendar` | `X-Goog-Channel-Token` | channel and message number | `google_calendar#{channel}` |
 //! | `hubspot` | `X-HubSpot-Signature-v3` over method, address, body, time | event, subscription, time | `hubspot#{portalId}` |
-//! | `standard_webhooks` | `webhook-signature` (or `svix-`) over `{id}.{ts}.{body}` | `webhook-id` | the address |
+//! | `standard_webhooks` | `webhook-signature` (or `svix-`) over `{id}.{ts}.{body}` | `webhook-id` (or `svix-`), the signed one | the address |
 //! | `microsoft_graph` | `clientState` of each notification | `id`, else the changed resource | `microsoft_graph#{subscriptionId}` |
 //! | `twilio` | `X-Twilio-Signature` over address and form | the message or call, and its status | the address |
 //! | `telegram` | `X-Telegram-Bot-Api-Secret-Token` | `update_id` | the address |

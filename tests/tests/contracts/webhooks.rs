@@ -204,6 +204,22 @@ fn an_event_has_the_services_id_its_names_and_its_tenant() {
 }
 
 #[test]
+fn the_signed_header_of_standard_webhooks_names_the_event() {
+    let mut svix = Case::read(&case("standard_webhooks", "vendor_test_vector"));
+    for name in ["id", "timestamp", "signature"] {
+        let value = svix.headers.remove(format!("webhook-{name}")).unwrap();
+        svix.headers.insert(format!("svix-{name}").parse::<HeaderName>().unwrap(), value);
+    }
+    for unsigned in [None, Some("msg_2"), Some("msg_3")] {
+        if let Some(unsigned) = unsigned {
+            svix.headers.insert("webhook-id", unsigned.parse().unwrap());
+        }
+        let Delivery::Events(events) = svix.receive().unwrap() else { panic!("no events") };
+        assert_eq!(events[0].id_at_service, "msg_p5jXN8AQM9LWM0D4loKWxJek", "{unsigned:?}");
+    }
+}
+
+#[test]
 fn each_service_is_answered_while_it_waits() {
     for scheme in Scheme::ALL {
         let within = scheme.answered_within().as_millis();

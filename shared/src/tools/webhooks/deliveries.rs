@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use super::{
     ANY_EVENT, Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest,
     headers::{at, single},
-    schemes::BASE64,
+    schemes::{BASE64, standard_headers},
 };
 use crate::models::Timestamp;
 
@@ -61,9 +61,10 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
             readable(batch.into_iter().map(hubspot))
         }
         Scheme::StandardWebhooks => {
-            let id = single(request.headers, "webhook-id").or_else(|| single(request.headers, "svix-id"));
+            let [id, ..] = standard_headers(request.headers);
+            let id = single(request.headers, id).ok_or(BAD_REQUEST)?;
             let data = if request.body.is_empty() { json!({}) } else { json_of(request)? };
-            Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), own_event_types(hook, &data), None, data))
+            Ok(one(id.to_owned(), own_event_types(hook, &data), None, data))
         }
         // Nothing but the body is proven, so the body alone names the event.
         Scheme::Hmac | Scheme::Bearer | Scheme::Basic | Scheme::Unsigned => {
