@@ -9,6 +9,7 @@ use shared::{
     models::Timestamp,
     webhooks::{Delivery, Handshake, HookKeys, HookSecret, Rejection, Scheme, WebhookRequest, key_id, receive},
 };
+use tests::webhooks::{Signer, signed};
 
 struct Case {
     scheme: Scheme,
@@ -217,6 +218,35 @@ fn the_signed_header_of_standard_webhooks_names_the_event() {
         let Delivery::Events(events) = svix.receive().unwrap() else { panic!("no events") };
         assert_eq!(events[0].id_at_service, "msg_p5jXN8AQM9LWM0D4loKWxJek", "{unsigned:?}");
     }
+}
+
+/// Twilio's signature joins names and values, so both forms have the same one.
+#[test]
+fn an_id_of_twilios_that_took_in_the_next_parameter_names_no_event() {
+    let (base, path) = ("https://hooks.switchboard.example", "/api/hooks/twilio");
+    let sid = "SM00000000000000000000000000000001";
+    let form = json!({"From": "+14155550101", "MessageSid": sid, "NumMedia": "0", "To": "+15550100001"});
+    let sent = signed(base, path, Signer::Twilio("token"), &form.to_string());
+    let header = |(name, value): (&String, &String)| {
+        (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
+    };
+    let received = |body: &str| {
+        let case = Case {
+            scheme: Scheme::Twilio,
+            secrets: vec![HookSecret::of("token")],
+            keys: Vec::new(),
+            method: "POST".to_owned(),
+            url: format!("{base}{path}"),
+            headers: sent.headers.iter().map(header).collect(),
+            body: body.as_bytes().to_vec(),
+            now: Timestamp::now(),
+        };
+        case.receive()
+    };
+    let Delivery::Events(events) = received(sent.body.as_ref().unwrap()).unwrap() else { panic!("no events") };
+    assert_eq!(events[0].id_at_service, format!("{sid} received"));
+    let moved = format!("From=%2B14155550101&MessageSid={sid}NumMedia0&To=%2B15550100001");
+    assert_eq!(received(&moved).unwrap_err(), Rejection::Unusable(400));
 }
 
 #[test]

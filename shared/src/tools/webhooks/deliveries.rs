@@ -13,6 +13,7 @@ use super::{
     ANY_EVENT, Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest,
     headers::{at, single},
     schemes::{BASE64, standard_headers},
+    twilio_signature::LONGEST_SID,
 };
 use crate::models::Timestamp;
 
@@ -376,6 +377,10 @@ fn twilio(request: &WebhookRequest<'_>) -> Read {
     let data: Map<String, Value> = form_urlencoded::parse(request.body)
         .map(|(name, value)| (name.into_owned(), value.into_owned().into()))
         .collect();
+    let is_long = |name: &str| data.get(name).and_then(Value::as_str).is_some_and(|sid| sid.len() > LONGEST_SID);
+    if ["MessageSid", "SmsSid", "CallSid"].into_iter().any(is_long) {
+        return Err(BAD_REQUEST);
+    }
     let of = |name: &str| text(data.get(name).unwrap_or(&Value::Null));
     let message = of("MessageSid").or_else(|_| of("SmsSid"));
     let (id, what, status) = match (message, of("MessageStatus")) {
