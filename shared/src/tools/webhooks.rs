@@ -20,7 +20,7 @@
 //! | `hmac` | a signature over the body, in a header that the hook names | a hash of the body | the address |
 //! | `bearer`, `basic` | a token, or user and password, in a header | a hash of the body | the address |
 //! | `none` | the sender's address is one of the hook's | a hash of the body | the address |
-//! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the day and the body | the address |
+//! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the signed day and the body | the address |
 
 mod deliveries;
 mod google_token;
@@ -279,7 +279,7 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
         .iter()
         .fold(false, |proven, secret| schemes::verify(&hook, secret, request, now).is_some() | proven);
     let proven = (proven || own_hooks::needs_no_secret(&hook)) && own_hooks::is_from_allowed(&hook, request);
-    if proven { deliveries::read(&hook, request, now) } else { Err(Rejection::Unauthentic) }
+    if proven { deliveries::read(&hook, request) } else { Err(Rejection::Unauthentic) }
 }
 
 /// The tenants that a request claims, without duplicates, in the form of a hook's `tenant_key`. They are unverified

@@ -262,6 +262,26 @@ fn each_service_is_answered_while_it_waits() {
     }
 }
 
+fn sign_as_pipedream(case: &mut Case, at: i64) {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"whsk_3f8a1c9be07d4e52");
+    let mac = ring::hmac::sign(&key, &[format!("{at}.").as_bytes(), &case.body].concat());
+    let hex = mac.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    case.headers.insert("x-pd-signature", format!("t={at},v1={hex}").parse().unwrap());
+}
+
+#[test]
+fn a_request_of_pipedream_that_is_replayed_after_midnight_is_the_same_event() {
+    const MIDNIGHT: i64 = 20_779 * 86_400;
+    let mut case = Case::read(&case("pipedream", "trigger_event"));
+    sign_as_pipedream(&mut case, MIDNIGHT - 60);
+    let ids = [-59, 60].map(|seconds| {
+        case.now = Timestamp::from_millis((MIDNIGHT + seconds) * 1_000);
+        let Delivery::Events(events) = case.receive().unwrap() else { panic!("no events") };
+        events[0].id_at_service.clone()
+    });
+    assert_eq!(ids[0], ids[1]);
+}
+
 #[test]
 fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
     let on_day = |body: &Value, days: u64| {
@@ -269,11 +289,7 @@ fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
         case.now = case.now.plus(std::time::Duration::from_secs(days * 86_400));
         case.body = body.to_string().into_bytes();
         let at = case.now.as_seconds();
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"whsk_3f8a1c9be07d4e52");
-        let signed = [format!("{at}.").as_bytes(), &case.body].concat();
-        let mac = ring::hmac::sign(&key, &signed);
-        let hex = mac.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-        case.headers.insert("x-pd-signature", format!("t={at},v1={hex}").parse().unwrap());
+        sign_as_pipedream(&mut case, at);
         let Delivery::Events(events) = case.receive().unwrap() else { panic!("no events") };
         (events[0].id_at_service.clone(), events[0].data.clone())
     };

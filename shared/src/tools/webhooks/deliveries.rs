@@ -11,8 +11,8 @@ use url::form_urlencoded;
 
 use super::{
     ANY_EVENT, Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest,
-    headers::{at, single},
-    schemes::{BASE64, standard_headers},
+    headers::{at, single, single_list, whole_number},
+    schemes::{BASE64, PIPEDREAM_SIGNATURE, standard_headers, timed},
     twilio_signature::LONGEST_SID,
 };
 use crate::models::Timestamp;
@@ -45,7 +45,7 @@ pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>
     }
 }
 
-pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp) -> Read {
+pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Read {
     match hook.scheme {
         Scheme::Slack => slack(json_of(request)?),
         Scheme::Github => github(request),
@@ -80,7 +80,7 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
         Scheme::Twilio => twilio(request),
         Scheme::Telegram => telegram(json_of(request)?),
         Scheme::Linear => linear(json_of(request)?),
-        Scheme::Pipedream => Ok(pipedream(request.body, json_of(request)?, now)),
+        Scheme::Pipedream => pipedream(request),
     }
 }
 
@@ -417,20 +417,23 @@ fn linear_tenant(data: &Value) -> Option<String> {
     key("linear", &[at(data, "/organizationId")])
 }
 
-/// The value a component emitted: plain, or in Pipedream's stored form. Without an event id, the same body on the same
+/// The value a component emitted: plain, or in Pipedream's stored form. Without an event id, the same body signed on the same
 /// UTC day is the same event.
-fn pipedream(body: &[u8], data: Value, now: Timestamp) -> Delivery {
+fn pipedream(request: &WebhookRequest<'_>) -> Read {
+    let data = json_of(request)?;
     let stored = at(&data, "/k") == "emit" && data.get("e").is_some();
     let id = if stored { text(at(&data, "/id")).ok() } else { None };
-    let id = id.unwrap_or_else(|| {
-        let day: String = now.to_string().chars().take(10).collect();
-        hash(&[day.as_bytes(), b" ", body].concat())
+    let id = id.or_else(|| {
+        let (signed, _) = timed(single_list(request.headers, PIPEDREAM_SIGNATURE)?)?;
+        let signed = Timestamp::from_millis(whole_number(signed)?.checked_mul(1_000)?);
+        let day: String = signed.to_string().chars().take(10).collect();
+        Some(hash(&[day.as_bytes(), b" ", request.body].concat()))
     });
     let data = match data {
         Value::Object(mut members) if stored => members.remove("e").unwrap_or_default(),
         data => data,
     };
-    one(id, vec!["emitted".to_owned()], None, data)
+    Ok(one(id.ok_or(BAD_REQUEST)?, vec!["emitted".to_owned()], None, data))
 }
 
 fn hash(bytes: &[u8]) -> String {
