@@ -1,6 +1,6 @@
 //! The code that Switchboard's functions share.
 //!
-//! Imports go one way: `functions -> platform -> entry -> agent_tools -> automation, chat -> injection -> tools -> store ->
+//! Imports go one way: `functions -> platform -> entry -> authoring_tools -> automation, chat -> injection -> tools -> store ->
 //! clients -> core`. Modules of the folders `core`, `tools` and `entry` are named without their folder.
 
 extern crate self as shared; // the macros of `declare` name it

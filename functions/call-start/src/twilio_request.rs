@@ -6,7 +6,7 @@ use shared::{
     clients::twilio,
     http,
     models::{E164, PhoneNumber},
-    webhooks::twilio_signature,
+    webhooks::twilio_signature::{self, LONGEST_SID},
 };
 use url::form_urlencoded;
 
@@ -43,8 +43,8 @@ impl Incoming {
             }
         }
         let call_sid = field("CallSid").ok_or_else(|| Error::invalid("CallSid", "is required"))?;
-        if call_sid.len() > 64 {
-            return Err(Error::invalid("CallSid", "has more than 64 characters"));
+        if call_sid.len() > LONGEST_SID {
+            return Err(Error::invalid("CallSid", "has more than 34 characters"));
         }
         // Who calls is not told in every network.
         let untold = || form.iter().any(|(key, _)| key == "From").then(|| ANONYMOUS.to_owned());
@@ -148,5 +148,12 @@ mod tests {
         }
         assert!(read(FORM.replace("Called=%2B15005550006", "Called=%2B15005550007")).is_err());
         assert!(read(format!("{FORM}&ToCity=Porto&ToState=&StirVerstat=x")).is_ok());
+    }
+
+    #[test]
+    fn a_call_sid_that_took_in_the_next_field_is_refused() {
+        let sid = format!("CA{}", "0".repeat(32));
+        assert!(read(FORM.replace("CA1", &sid)).is_ok());
+        assert!(read(FORM.replace("CA1", &format!("{sid}CallStatusringing"))).is_err());
     }
 }

@@ -308,16 +308,6 @@ pub(super) async fn disconnect_service(
 ) -> Result<Gone> {
     let (organization, deadline, account) = (asked.organization(), asked.deadline, account.0);
     let service = service(deps, name.0, deadline).await?;
-    if account.is_none() {
-        let connection = deps.connections.of(organization, std::slice::from_ref(&service), deadline).await;
-        // The user may not know of the other accounts, and a removed account does not come back.
-        if let Some(Connection::Connected { accounts }) = connection.get(&service.id)
-            && accounts.len() > 1
-        {
-            let ids: Vec<&str> = accounts.iter().map(|account| account.id.as_str()).collect();
-            return Err(Error::invalid("account", format!("must say which: there are {}", ids.join(", "))));
-        }
-    }
     deps.connections.disconnect(organization, &service, account.as_deref(), deadline).await?;
     Ok(Gone)
 }

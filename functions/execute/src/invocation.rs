@@ -17,8 +17,7 @@ use shared::{
     tool::{Subject, arguments},
 };
 
-/// A request of VAPI's to run a tool.
-#[derive(Debug)]
+/// A request of VAPI's to run a tool. Without `Debug`, because of its token.
 pub(crate) struct Invocation {
     pub(crate) metadata: Metadata,
     pub(crate) requested: Vec<Requested>,
@@ -32,7 +31,7 @@ enum MessageKind {
 }
 
 /// About the call, as VAPI says; none of it is believed before `numbers::verify`.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Metadata {
     pub(crate) token: Option<String>,
     pub(crate) call_id: Option<CallId>,

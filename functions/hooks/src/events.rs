@@ -9,7 +9,7 @@ use shared::{
     described::Described,
     http::{Asked, Asks, Id, Newest, Shown, Wanted, operation},
     models::{
-        AutomationId, Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Timestamp, Unmatched,
+        AutomationId, Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Role, Timestamp, Unmatched,
         folded_name,
     },
     redaction::Transcript,
@@ -26,7 +26,7 @@ const REASON_BUDGET: usize = 1_000;
 pub(crate) struct EventView {
     id: EventId,
     organization_id: OrganizationId,
-    /// Null for an event of our own, such as the end of a call.
+    /// Null for an event of our own, such as the end of a call, and below admin: it is part of the hook's address.
     hook_id: Option<HookId>,
     service: String,
     /// The most precise name it has: `issues.opened`.
@@ -54,8 +54,8 @@ pub(crate) struct WholeEventView {
     data: Value,
 }
 
-impl From<Event> for EventView {
-    fn from(event: Event) -> Self {
+impl EventView {
+    fn of(event: Event, reader: Role) -> Self {
         let transcript = Transcript::default();
         let why = match event.status {
             EventStatus::Received if !event.waiting.is_empty() || event.has_waits => Some(
@@ -78,7 +78,7 @@ impl From<Event> for EventView {
         Self {
             id: event.id,
             organization_id: event.organization_id,
-            hook_id: event.hook_id,
+            hook_id: event.hook_id.filter(|_| reader >= Role::Admin),
             service: event.service,
             event_type: event.event_type,
             status: event.status,
@@ -150,7 +150,7 @@ pub(crate) async fn list_events(
         automation: automation.0,
     };
     let page = deps.events.page(asked.organization(), &page.0, &wanted).await?;
-    Ok(page.map(EventView::from))
+    Ok(page.map(|event| EventView::of(event, asked.member.role)))
 }
 
 /// Show an event
@@ -163,5 +163,5 @@ pub(crate) async fn get_event(deps: &Deps, asked: &Asked<'_>, id: Id<EventId>) -
     let event = deps.events.get(asked.organization(), id.0).await?;
     let data: Value = serde_json::from_str(&event.data).unwrap_or(Value::Null);
     let data = Transcript::default().result(&[], &data, DATA_BUDGET);
-    Ok(Shown(WholeEventView { event: event.into(), data }))
+    Ok(Shown(WholeEventView { event: EventView::of(event, asked.member.role), data }))
 }

@@ -209,10 +209,10 @@ async fn create_hook(deps: &Deps, asked: &Asked<'_>, body: Sent<body::NewHook>) 
 
 /// List the hooks
 ///
-/// Newest first. A secret is never shown.
+/// Newest first. A secret is never shown. An address can be a hook's only proof, so hooks are shown to admins only.
 ///
 /// - 200: A page of hooks.
-#[operation(GET "/api/{slug}/hooks", Viewer)]
+#[operation(GET "/api/{slug}/hooks", Admin)]
 async fn list_hooks(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<HookView>> {
     let page = deps.registry.hooks.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
     Ok(page.map(|hook| HookView::new(deps, hook)))
@@ -221,7 +221,7 @@ async fn list_hooks(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<
 /// Show a hook
 ///
 /// - 200: The hook.
-#[operation(GET "/api/{slug}/hooks/{id}", Viewer)]
+#[operation(GET "/api/{slug}/hooks/{id}", Admin)]
 async fn get_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<Shown<HookView>> {
     let hook = deps.registry.hooks.get(asked.organization(), id.0).await?;
     let events = deps.events.samples(asked.organization(), &hook.service, None).await?;

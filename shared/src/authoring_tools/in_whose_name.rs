@@ -13,7 +13,7 @@ use crate::{
 /// A user of an organization, with the request of a call.
 ///
 /// Requests have no reliable name: JSON-RPC ids restart in each session, and an agent that missed an answer repeats its call
-/// under another id. So equal calls (user and arguments) within the window of [`crate::idempotency`] are the same effect. With a
+/// under another id. So equal calls (organization, user and arguments) within the window of [`crate::idempotency`] are the same effect. With a
 /// caller's key they are the same for as long as effects are remembered, and calls with different keys differ.
 #[derive(Debug)]
 pub struct InWhoseName {
@@ -29,7 +29,10 @@ impl InWhoseName {
     pub fn of(member: Member, key: Option<&str>, arguments: &Map<String, Value>) -> Self {
         let Member { organization_id: organization, user_id: user, .. } = member;
         let key = key.or_else(|| arguments.get(IDEMPOTENCY_KEY).and_then(Value::as_str)).filter(|key| !key.is_empty());
-        let name = Key::new(&["agent", user.as_str(), key.unwrap_or_default()], &Value::Null).as_str().to_owned();
+        // With the organization: a service's tool has the same id in all of them.
+        let given = key.unwrap_or_default();
+        let name = Key::new(&["agent", &organization.to_string(), user.as_str(), given], &Value::Null);
+        let name = name.as_str().to_owned();
         Self { organization, user, name, keyed: key.is_some(), conversation: Conversation::default() }
     }
 

@@ -333,10 +333,10 @@ impl Connections {
         }
     }
 
-    /// Disconnects the organization's account, or all of them if none is named.
+    /// Disconnects the organization's account; of several, working or not, the named one.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is no such account.
+    /// [`Error::NotFound`] if there is no such account, [`Error::Invalid`] (`account`) if there are several and none is named.
     pub async fn disconnect(
         &self,
         organization: OrganizationId,
@@ -357,16 +357,20 @@ impl Connections {
                 let all = self.pipedream.accounts(&project, organization, deadline).await?;
                 let meant = |found: &&Account| found.app == *app && account.is_none_or(|id| found.id == id);
                 let meant: Vec<&Account> = all.iter().filter(meant).collect();
-                if meant.is_empty() {
-                    return Err(Error::NotFound(WHAT));
-                }
-                for account in &meant {
-                    self.pipedream.delete_account(&project, &account.id, deadline).await?;
-                }
+                let gone = match meant.as_slice() {
+                    [] => return Err(Error::NotFound(WHAT)),
+                    [one] => *one,
+                    // The user may not know of the others, and a deleted account does not come back.
+                    several => {
+                        let ids: Vec<&str> = several.iter().map(|account| account.id.as_str()).collect();
+                        return Err(Error::invalid("account", format!("must say which: there are {}", ids.join(", "))));
+                    }
+                };
+                self.pipedream.delete_account(&project, &gone.id, deadline).await?;
                 self.forget(organization);
                 let before = self.organizations.get_consistent(organization).await?;
                 let chosen = before.service_accounts.get(&service.id).cloned();
-                let chosen = chosen.filter(|chosen| !meant.iter().any(|account| account.id == *chosen));
+                let chosen = chosen.filter(|chosen| *chosen != gone.id);
                 // Written even without a choice: the changed row invalidates other processes' caches.
                 let act = Act::Disconnected;
                 match self.organizations.set_service_account(&before, service, act, chosen.clone()).await {

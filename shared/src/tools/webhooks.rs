@@ -12,7 +12,7 @@
 //! | `google_pubsub` | a JWT of Google's (RS256), its audience and service account | `message.messageId` | `gmail#{emailAddress}` |
 //! | `google_calendar` | `X-Goog-Channel-Token` | channel and message number | `google_calendar#{channel}` |
 //! | `hubspot` | `X-HubSpot-Signature-v3` over method, address, body, time | event, subscription, time | `hubspot#{portalId}` |
-//! | `standard_webhooks` | `webhook-signature` (or `svix-`) over `{id}.{ts}.{body}` | `webhook-id` | the address |
+//! | `standard_webhooks` | `webhook-signature` (or `svix-`) over `{id}.{ts}.{body}` | `webhook-id` (or `svix-`), the signed one | the address |
 //! | `microsoft_graph` | `clientState` of each notification | `id`, else the changed resource | `microsoft_graph#{subscriptionId}` |
 //! | `twilio` | `X-Twilio-Signature` over address and form | the message or call, and its status | the address |
 //! | `telegram` | `X-Telegram-Bot-Api-Secret-Token` | `update_id` | the address |
@@ -20,7 +20,7 @@
 //! | `hmac` | a signature over the body, in a header that the hook names | a hash of the body | the address |
 //! | `bearer`, `basic` | a token, or user and password, in a header | a hash of the body | the address |
 //! | `none` | the sender's address is one of the hook's | a hash of the body | the address |
-//! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the day and the body | the address |
+//! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the signed day and the body | the address |
 
 mod deliveries;
 mod google_token;
@@ -279,7 +279,7 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
         .iter()
         .fold(false, |proven, secret| schemes::verify(&hook, secret, request, now).is_some() | proven);
     let proven = (proven || own_hooks::needs_no_secret(&hook)) && own_hooks::is_from_allowed(&hook, request);
-    if proven { deliveries::read(&hook, request, now) } else { Err(Rejection::Unauthentic) }
+    if proven { deliveries::read(&hook, request) } else { Err(Rejection::Unauthentic) }
 }
 
 /// The tenants that a request claims, without duplicates, in the form of a hook's `tenant_key`. They are unverified

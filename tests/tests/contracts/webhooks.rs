@@ -9,6 +9,7 @@ use shared::{
     models::Timestamp,
     webhooks::{Delivery, Handshake, HookKeys, HookSecret, Rejection, Scheme, WebhookRequest, key_id, receive},
 };
+use tests::webhooks::{Signer, signed};
 
 struct Case {
     scheme: Scheme,
@@ -204,6 +205,51 @@ fn an_event_has_the_services_id_its_names_and_its_tenant() {
 }
 
 #[test]
+fn the_signed_header_of_standard_webhooks_names_the_event() {
+    let mut svix = Case::read(&case("standard_webhooks", "vendor_test_vector"));
+    for name in ["id", "timestamp", "signature"] {
+        let value = svix.headers.remove(format!("webhook-{name}")).unwrap();
+        svix.headers.insert(format!("svix-{name}").parse::<HeaderName>().unwrap(), value);
+    }
+    for unsigned in [None, Some("msg_2"), Some("msg_3")] {
+        if let Some(unsigned) = unsigned {
+            svix.headers.insert("webhook-id", unsigned.parse().unwrap());
+        }
+        let Delivery::Events(events) = svix.receive().unwrap() else { panic!("no events") };
+        assert_eq!(events[0].id_at_service, "msg_p5jXN8AQM9LWM0D4loKWxJek", "{unsigned:?}");
+    }
+}
+
+/// Twilio's signature joins names and values, so both forms have the same one.
+#[test]
+fn an_id_of_twilios_that_took_in_the_next_parameter_names_no_event() {
+    let (base, path) = ("https://hooks.switchboard.example", "/api/hooks/twilio");
+    let sid = "SM00000000000000000000000000000001";
+    let form = json!({"From": "+14155550101", "MessageSid": sid, "NumMedia": "0", "To": "+15550100001"});
+    let sent = signed(base, path, Signer::Twilio("token"), &form.to_string());
+    let header = |(name, value): (&String, &String)| {
+        (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
+    };
+    let received = |body: &str| {
+        let case = Case {
+            scheme: Scheme::Twilio,
+            secrets: vec![HookSecret::of("token")],
+            keys: Vec::new(),
+            method: "POST".to_owned(),
+            url: format!("{base}{path}"),
+            headers: sent.headers.iter().map(header).collect(),
+            body: body.as_bytes().to_vec(),
+            now: Timestamp::now(),
+        };
+        case.receive()
+    };
+    let Delivery::Events(events) = received(sent.body.as_ref().unwrap()).unwrap() else { panic!("no events") };
+    assert_eq!(events[0].id_at_service, format!("{sid} received"));
+    let moved = format!("From=%2B14155550101&MessageSid={sid}NumMedia0&To=%2B15550100001");
+    assert_eq!(received(&moved).unwrap_err(), Rejection::Unusable(400));
+}
+
+#[test]
 fn each_service_is_answered_while_it_waits() {
     for scheme in Scheme::ALL {
         let within = scheme.answered_within().as_millis();
@@ -216,6 +262,26 @@ fn each_service_is_answered_while_it_waits() {
     }
 }
 
+fn sign_as_pipedream(case: &mut Case, at: i64) {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"whsk_3f8a1c9be07d4e52");
+    let mac = ring::hmac::sign(&key, &[format!("{at}.").as_bytes(), &case.body].concat());
+    let hex = mac.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    case.headers.insert("x-pd-signature", format!("t={at},v1={hex}").parse().unwrap());
+}
+
+#[test]
+fn a_request_of_pipedream_that_is_replayed_after_midnight_is_the_same_event() {
+    const MIDNIGHT: i64 = 20_779 * 86_400;
+    let mut case = Case::read(&case("pipedream", "trigger_event"));
+    sign_as_pipedream(&mut case, MIDNIGHT - 60);
+    let ids = [-59, 60].map(|seconds| {
+        case.now = Timestamp::from_millis((MIDNIGHT + seconds) * 1_000);
+        let Delivery::Events(events) = case.receive().unwrap() else { panic!("no events") };
+        events[0].id_at_service.clone()
+    });
+    assert_eq!(ids[0], ids[1]);
+}
+
 #[test]
 fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
     let on_day = |body: &Value, days: u64| {
@@ -223,11 +289,7 @@ fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
         case.now = case.now.plus(std::time::Duration::from_secs(days * 86_400));
         case.body = body.to_string().into_bytes();
         let at = case.now.as_seconds();
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"whsk_3f8a1c9be07d4e52");
-        let signed = [format!("{at}.").as_bytes(), &case.body].concat();
-        let mac = ring::hmac::sign(&key, &signed);
-        let hex = mac.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-        case.headers.insert("x-pd-signature", format!("t={at},v1={hex}").parse().unwrap());
+        sign_as_pipedream(&mut case, at);
         let Delivery::Events(events) = case.receive().unwrap() else { panic!("no events") };
         (events[0].id_at_service.clone(), events[0].data.clone())
     };

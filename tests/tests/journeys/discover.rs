@@ -539,3 +539,28 @@ async fn a_service_is_connected_by_a_link_or_a_credential_and_disconnected() {
     world.send("discover", &connecting(&world, "salesforce", "")).await.expect(404);
     world.send("discover", &connecting(&world, "fax", "")).await.expect(409);
 }
+
+#[tokio::test]
+async fn of_several_accounts_none_is_deleted_unless_it_is_named() {
+    let world = world().await;
+    let (home, chosen) = (&world.home, world.home.slack_account.as_str());
+    for account in ["apn_b", "apn_c"] {
+        world.pipedream.connect(account, &home.organization_id, "slack");
+    }
+    let path = |last: &str| format!("/api/{}/services/slack/{last}", home.slug);
+    let choose = Event::new("PUT", &path("account")).user(&home.user_id);
+    world.send("discover", &choose.text(json!({"account_id": chosen}).to_string())).await.expect(200);
+    world.pipedream.expire(chosen);
+    let disconnect = Event::new("DELETE", &path("connection")).user(&home.user_id);
+    let refused = world.send("discover", &disconnect).await;
+    assert_eq!(refused.wrong_fields(), ["account"]);
+    let problems = refused.body.to_string();
+    assert!([chosen, "apn_b", "apn_c"].iter().all(|account| problems.contains(account)), "{problems}");
+    let deleted = || {
+        let requests = world.pipedream.requests().into_iter().filter(|request| request.method == "DELETE");
+        requests.map(|request| request.path).collect::<Vec<_>>()
+    };
+    assert_eq!(deleted(), Vec::<String>::new());
+    world.send("discover", &disconnect.query("account", "apn_b")).await.expect(204);
+    assert!(matches!(&deleted()[..], [path] if path.ends_with("/apn_b")), "{:?}", deleted());
+}

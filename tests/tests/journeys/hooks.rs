@@ -144,6 +144,42 @@ async fn notions_token_is_taken_once_shown_once_and_never_replaced() {
 }
 
 #[tokio::test]
+async fn below_admin_nobody_learns_an_address_that_is_a_hooks_only_proof() {
+    let world = World::start().await;
+    world.slack_service();
+    let pending = [world.hook(&json!({"service": "Notion"})).await, world.hook(&json!({"service": "Slack"})).await];
+    let unsigned = json!({"service": "doorbell", "scheme": "none", "allowed_addresses": ["192.0.2.0/24"]});
+    let unsigned = world.hook(&unsigned).await;
+    world.deliver_signed(&unsigned, Signer::Unsigned, &json!({"type": "rang"})).await.expect(200);
+    let event = text(&world.aws.rows("events")[0]["id"]).to_owned();
+    let automation = world.deploy(&world.urgent_messages()).await.expect(201);
+    assert_eq!(automation["diagnostics"][0]["code"], "waits_for_hook");
+    let id = text(&automation["automation"]["id"]);
+
+    let addresses: Vec<&str> = pending.iter().chain([&unsigned]).map(|hook| text(&hook["id"])).collect();
+    let read = async |role: &str, path: &str| {
+        let user = world.member(&world.home, Some(role));
+        let function = if path.starts_with("automations") { "deploy" } else { "hooks" };
+        world.send(function, &Event::get(&format!("/api/{}/{path}", world.home.slug)).user(&user)).await
+    };
+    let one_event = format!("events/{event}");
+    for role in ["viewer", "member"] {
+        assert_eq!(read(role, "hooks").await.status, 403, "{role}");
+        for address in &addresses {
+            assert_eq!(read(role, &format!("hooks/{address}")).await.status, 403, "{role}");
+        }
+        for path in ["events".to_owned(), one_event.clone(), format!("automations/{id}")] {
+            let shown = read(role, &path).await.expect(200).to_string();
+            assert!(!addresses.iter().any(|address| shown.contains(address)), "{role} {path}: {shown}");
+        }
+    }
+    let hint = text(&automation["diagnostics"][0]["hint"]);
+    assert!(!addresses.iter().any(|address| hint.contains(address)), "{hint}");
+    assert_eq!(read("admin", "hooks").await.expect(200)["items"].as_array().unwrap().len(), 3);
+    assert_eq!(read("admin", &one_event).await.expect(200)["hook_id"], unsigned["id"]);
+}
+
+#[tokio::test]
 async fn microsofts_question_is_answered_at_a_hooks_own_address_only() {
     let world = World::start().await;
     let hook = world.hook(&json!({"service": "Outlook"})).await;

@@ -333,10 +333,21 @@ async fn an_automation_asks_for_approval_and_calls_once() {
 async fn a_person_in_the_chat_consents_to_the_call() {
     let world = world().await;
     tool(&world, &json!({"chat": {"consent": true}})).await;
-    world.llm.script([Turn::text(&json!({"tool": "call_back", "arguments": {"to": phone(1)}}).to_string())]);
+    let arguments = json!({"to": phone(1), "order": "A-1"});
+    world.llm.script([Turn::text(&json!({"tool": "call_back", "arguments": arguments}).to_string())]);
     let question = world.chat("Call Ana back").await.expect(200);
     let pending = &question["metadata"]["pending_action"];
     assert_eq!((&pending["tool"], placed(&world).len()), (&json!("call_back"), 0), "{question}");
+    assert_eq!(
+        pending["shows"],
+        json!([
+            {"name": "Agent id", "value": world.home.agent_id, "fixed": true},
+            {"name": "Allowed", "value": "yes", "fixed": true},
+            {"name": "From", "value": world.home.phone_number, "fixed": true},
+            {"name": "To", "value": phone(1), "fixed": false},
+            {"name": "Variables order", "value": "A-1", "fixed": false},
+        ])
+    );
     world.llm.script([Turn::text("She is being called.")]);
     let consent = json!({"metadata": {"consent": {"id": pending["id"], "approved": true}}});
     for _twice in 0..2 {

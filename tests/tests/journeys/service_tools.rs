@@ -19,10 +19,10 @@ use shared::{
     store::Services,
 };
 use tests::{
-    Options, World,
+    Event, Options, World,
     automation::{AMPLE, calls, organization},
     http_server::Server,
-    phone,
+    phone, said,
 };
 
 const KEY: &str = "sk_test_4eC39HqLyjWDarjtT1zdp7dc";
@@ -176,6 +176,38 @@ async fn a_component_runs_with_the_organizations_account_at_the_version_that_was
     let request = world.pipedream.requests().into_iter().rfind(|request| request.path.ends_with("/actions/run"));
     assert_eq!(request.unwrap().body["version"], "0.1.3");
     assert_eq!(shown["tools"][0]["fingerprint"], json!(slack.1.fingerprint));
+}
+
+#[tokio::test]
+async fn the_same_call_of_one_user_in_two_organizations_is_an_effect_in_each() {
+    let variables = vec![("MCP_CALL_TOOL", "true".to_owned())];
+    let world = World::with(Options { variables, ..Options::default() }).await;
+    let slack = slack();
+    load(&world, &slack).await;
+    let user = &world.home.user_id;
+    let row = json!({"user_id": user, "organization_id": world.other.organization_id, "role": "member"});
+    world.aws.put("organization_members", &row);
+    let arguments = json!({"conversation": "C1", "text": "Hello"});
+    let call = json!({"name": slack.1.name, "fingerprint": slack.1.fingerprint, "arguments": arguments});
+    let mut keyed = call.clone();
+    keyed["idempotency_key"] = json!("of the user");
+    for call in [call, keyed] {
+        let message = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "call_tool", "arguments": call},
+        });
+        for _twice in 0..2 {
+            for tenant in [&world.home, &world.other] {
+                let path = format!("/api/{}/mcp", tenant.slug);
+                let answer = world.send("mcp", &Event { path, ..world.mcp_event_of(user, &message) }).await;
+                let answer = answer.expect(200);
+                assert!(!said(&answer["result"]).0, "{answer}");
+            }
+        }
+    }
+    let runs = world.pipedream.runs();
+    let acted: Vec<&String> = runs.iter().map(|run| &run.external_user_id).collect();
+    let (home, other) = (&world.home.organization_id, &world.other.organization_id);
+    assert_eq!(acted, [home, other, home, other]);
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ import { html, useState } from '../htm-preact.js';
 import { useChoices } from '../shell/attachments.js';
 import { Collection } from '../shell/collection.js';
 import { Icon } from '../shell/icons.js';
+import { Nothing } from '../shell/list.js';
+import { Main } from '../shell/main.js';
 import { exact, Moment } from '../shell/moments.js';
+import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { Act, Problem, Sure, useAct } from '../shell/acting.js';
 import { SavedForm } from '../shell/saving.js';
@@ -24,6 +27,12 @@ function State({ of: { status } }) {
 }
 
 export function View(told) {
+  const refused = whyNot(told.role, 'admin');
+  if (refused) return html`<${Main} title="Hooks"><${Nothing} icon="hook" title="Hooks are for admins"><p class="quiet">${refused}</p><//><//>`;
+  return html`<${Hooks} ...${told} />`;
+}
+
+function Hooks(told) {
   // Shown once, kept only here.
   const [shown, show] = useState(null);
   const services = useChoices(told.api, told.slug, 'services', ({ name }) => name, ({ name }) => name, ({ supports_webhooks: posts }) => posts !== false);

@@ -15,10 +15,13 @@ use crate::{
     },
     discovery::how_to_make_a_hook,
     error,
-    models::{HookId, HookStatus, OrganizationId, folded_name},
+    models::{HookStatus, OrganizationId, folded_name},
     store::{Hooks, Services},
     webhooks::{Scheme, own_name, own_service},
 };
+
+/// Without the hook's id, which is part of its address: viewers read hints, too.
+const SECRET_NEEDED: &str = "An administrator gives it with PATCH /api/{slug}/hooks/{id} {\"secret\": \"…\"}; GET /api/{slug}/hooks has the id.";
 
 #[derive(Clone)]
 pub struct EventHooks {
@@ -29,7 +32,7 @@ pub struct EventHooks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::automation) enum HookState {
     Active,
-    Pending(HookId),
+    Pending,
     None,
     Unknown,
 }
@@ -58,8 +61,8 @@ impl EventHooks {
         if hooks.iter().any(|hook| hook.status == HookStatus::Active) {
             return Ok(HookState::Active);
         }
-        let pending = hooks.iter().find(|hook| hook.status == HookStatus::Pending);
-        Ok(pending.map_or(HookState::None, |hook| HookState::Pending(hook.id)))
+        let pending = hooks.iter().any(|hook| hook.status == HookStatus::Pending);
+        Ok(if pending { HookState::Pending } else { HookState::None })
     }
 
     /// Whether a stored definition needs a hook that the organization lacks.
@@ -113,12 +116,9 @@ pub(in crate::automation) fn hook_warning(
             let hint = "Validate the definition again in a minute.";
             return Some(Diagnostic::warning(Code::NotChecked, place, message, hint));
         }
-        HookState::Pending(hook) => (
+        HookState::Pending => (
             format!("The hook for {name}'s events waits for its secret, {so}."),
-            format!(
-                "An administrator gives it with PATCH /api/{{slug}}/hooks/{hook} {{\"secret\": \"…\"}}. {}",
-                Scheme::of_service(name).set_up()
-            ),
+            format!("{SECRET_NEEDED} {}", Scheme::of_service(name).set_up()),
         ),
         HookState::None => (
             format!("The organization has no hook for {name}'s events, {so}."),
@@ -136,10 +136,7 @@ fn own_hook_warning(name: &str, all: &[String], hook: HookState, place: &str, so
             let hint = "Validate the definition again in a minute.".to_owned();
             return Some(Diagnostic::warning(Code::NotChecked, place, message, hint));
         }
-        HookState::Pending(hook) => (
-            format!("The hook {name} waits for its secret, {so}."),
-            format!("An administrator gives it with PATCH /api/{{slug}}/hooks/{hook} {{\"secret\": \"…\"}}."),
-        ),
+        HookState::Pending => (format!("The hook {name} waits for its secret, {so}."), SECRET_NEEDED.to_owned()),
         HookState::None => (
             format!("The organization has no hook {name} of its own, {so}."),
             format!("An administrator makes it with POST /api/{{slug}}/hooks {{\"service\": \"{name}\"}}."),

@@ -1,5 +1,6 @@
 //! Shows a person everything that a call will send, before they consent.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -14,7 +15,9 @@ const LARGEST: usize = 32_000;
 
 pub fn shown(pending: &PendingCall) -> Vec<ShownValue> {
     if pending.shows.is_empty() {
-        return shows(&Value::Object(pending.arguments.clone()), &pending.arguments);
+        let mut shown = Shows::beside(&pending.arguments);
+        shown.add_all("", &pending.arguments, false);
+        return shown.bounded();
     }
     pending.shows.clone()
 }
@@ -22,23 +25,28 @@ pub fn shown(pending: &PendingCall) -> Vec<ShownValue> {
 /// The values of a preview, by name. A value that is in the arguments comes from the model, others from the tool's
 /// author.
 pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<ShownValue> {
-    let mut given = Vec::new();
-    texts(&Value::Object(arguments.clone()), &mut given);
-    let mut shown = Shows { given, values: Vec::new() };
-    shown.add("", preview, false);
-    let mut left = LARGEST;
-    let mut kept = Vec::new();
-    for (at, value) in shown.values.iter().enumerate() {
-        let length = value.name.len() + value.value.len();
-        if length > left {
-            let more = shown.values.len() - at;
-            kept.push(ShownValue { name: "More".to_owned(), value: instead_of(format!("{more} more")), fixed: true });
-            break;
+    let mut shown = Shows::beside(arguments);
+    for (name, value) in preview.as_object().into_iter().flatten() {
+        match recipients(name, value) {
+            Some(recipients) => shown.add_recipients(name, recipients),
+            None => shown.add(name, value, is_secret(name)),
         }
-        left -= length;
-        kept.push(value.clone());
     }
-    kept
+    shown.bounded()
+}
+
+/// An entry of an SMS preview.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipient {
+    to: String,
+    allowed: bool,
+    reason: Option<String>,
+}
+
+/// The recipients of an SMS. Only an SMS preview has this list at its top; below the top, a model may have written it.
+fn recipients(name: &str, value: &Value) -> Option<Vec<Recipient>> {
+    if name == "recipients" { Vec::deserialize(value).ok() } else { None }
 }
 
 struct Shows {
@@ -47,23 +55,54 @@ struct Shows {
 }
 
 impl Shows {
+    fn beside(arguments: &Map<String, Value>) -> Self {
+        let mut given = Vec::new();
+        for value in arguments.values() {
+            texts(value, &mut given);
+        }
+        Self { given, values: Vec::new() }
+    }
+
+    fn bounded(self) -> Vec<ShownValue> {
+        let (mut left, count) = (LARGEST, self.values.len());
+        let mut kept = Vec::new();
+        for (at, value) in self.values.into_iter().enumerate() {
+            let length = value.name.len() + value.value.len();
+            if length > left {
+                let value = instead_of(format!("{} more", count - at));
+                kept.push(ShownValue { name: "More".to_owned(), value, fixed: true });
+                break;
+            }
+            left -= length;
+            kept.push(value);
+        }
+        kept
+    }
+
+    /// Lists each recipient, even if the tool will refuse it.
+    fn add_recipients(&mut self, name: &str, recipients: Vec<Recipient>) {
+        for Recipient { to, allowed, reason } in recipients {
+            let fixed = self.is_fixed(&to);
+            let shown = match reason {
+                Some(reason) => format!("{to} (not sent: {reason})"),
+                None if allowed => to,
+                None => format!("{to} (not sent)"),
+            };
+            self.list(name, shown, fixed);
+        }
+    }
+
+    fn add_all(&mut self, name: &str, members: &Map<String, Value>, secret: bool) {
+        for (member, value) in members {
+            let path = if name.is_empty() { member.clone() } else { format!("{name} {member}") };
+            self.add(&path, value, secret || is_secret(member));
+        }
+    }
+
     fn add(&mut self, name: &str, value: &Value, secret: bool) {
         match value {
             Value::Null => {}
-            Value::Object(members) => match members.get("to") {
-                // A recipient, even if the tool will refuse it.
-                Some(Value::String(to)) if members.contains_key("allowed") => {
-                    let reason = members.get("reason").and_then(Value::as_str);
-                    let shown = reason.map_or_else(|| to.clone(), |reason| format!("{to} (not sent: {reason})"));
-                    self.list(name, shown, self.is_fixed(to));
-                }
-                _ => {
-                    for (member, value) in members {
-                        let path = if name.is_empty() { member.clone() } else { format!("{name} {member}") };
-                        self.add(&path, value, secret || is_secret(member));
-                    }
-                }
-            },
+            Value::Object(members) => self.add_all(name, members, secret),
             Value::Array(items) => {
                 for item in items {
                     if item.is_object() {
@@ -188,6 +227,30 @@ mod tests {
             .into_iter()
             .collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn a_models_object_in_the_form_of_a_recipient_is_shown_with_all_its_members() {
+        let order = json!({"to": "Ada", "allowed": true, "amount": 5});
+        assert_eq!(
+            lines(&json!({"body": {"order": order}}), &json!({"body_order": order})),
+            ["Body order allowed: yes", "Body order amount: 5", "Body order to: Ada"]
+        );
+        // Below the top, `reason` is the model's word.
+        let list = json!([{"to": "Ada", "allowed": true, "reason": "no"}]);
+        let all = ["Recipients allowed: yes", "Recipients reason: no", "Recipients to: Ada"];
+        let of_body = lines(&json!({"body": {"recipients": list}}), &json!({"recipients": list}));
+        assert_eq!(of_body, all.map(|line| line.replace("Recipients", "Body recipients")));
+        let more = json!({"recipients": [{"to": "Ada", "allowed": true, "iban": "DE1"}]});
+        assert_eq!(lines(&more, &more), ["Recipients allowed: yes", "Recipients iban: DE1", "Recipients to: Ada"]);
+
+        let pending = json!({
+            "id": "c1", "tool": {"name": "pay"}, "arguments": {"recipients": list}, "turn": 1,
+            "expires_at": "2026-11-24T12:00:00.000Z",
+        });
+        let shown = shown(&serde_json::from_value(pending).unwrap());
+        let shown: Vec<String> = shown.iter().map(|shown| format!("{}: {}", shown.name, shown.value)).collect();
+        assert_eq!(shown, all, "arguments of an older row");
     }
 
     #[test]

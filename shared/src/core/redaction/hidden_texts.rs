@@ -28,7 +28,11 @@ const SENT_AS_IT_IS: [&str; 7] = ["url", "headers", "body", "preloadedParams", "
 
 /// Texts with their replacements, longest first, so that no text is broken by a part of it. Deliberately without `Debug`.
 #[derive(Clone, Default)]
-pub struct HiddenTexts(BTreeMap<(Reverse<usize>, String), &'static str>);
+pub struct HiddenTexts {
+    texts: BTreeMap<(Reverse<usize>, String), &'static str>,
+    /// More than [`MOST`] texts were added. A removal does not end it, because the texts after them were not kept.
+    overflown: bool,
+}
 
 impl HiddenTexts {
     /// The fixed values of a `static_config`: secrets (all headers, values under names of secrets, and such parts of a URL's
@@ -131,15 +135,16 @@ impl HiddenTexts {
         let escaped = Value::from(text).to_string();
         let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
         for text in [text, escaped] {
-            if self.0.len() <= MOST {
-                self.0.insert((Reverse(text.len()), text.to_owned()), instead);
+            if !self.overflown {
+                self.texts.insert((Reverse(text.len()), text.to_owned()), instead);
+                self.overflown = self.texts.len() > MOST;
             }
         }
     }
 
     pub fn remove(&mut self, text: &str) {
         for text in written(text) {
-            self.0.remove(&(Reverse(text.len()), text));
+            self.texts.remove(&(Reverse(text.len()), text));
         }
     }
 
@@ -155,17 +160,17 @@ impl HiddenTexts {
     }
 
     pub fn replaced(&self, text: &str) -> String {
-        if self.0.len() > MOST {
+        if self.overflown {
             return HIDDEN.to_owned();
         }
-        self.0.iter().fold(text.to_owned(), |text, ((_, hidden), instead)| {
+        self.texts.iter().fold(text.to_owned(), |text, ((_, hidden), instead)| {
             if text.contains(hidden.as_str()) { text.replace(hidden.as_str(), instead) } else { text }
         })
     }
 
     /// As [`HiddenTexts::replaced`], in every text, number and name of a value.
     pub fn replaced_in(&self, value: Value) -> Value {
-        if self.0.is_empty() { value } else { self.shown(value, false) }
+        if self.texts.is_empty() && !self.overflown { value } else { self.shown(value, false) }
     }
 
     /// A request as shown in a preview: without these texts, and without values under the names of secrets.
@@ -294,6 +299,17 @@ mod tests {
         let mut shown = hidden.clone();
         shown.remove_all(&json!({"a": ["blue horse/77", 771_188]}));
         assert_eq!(shown.replaced("blue+horse%2F77 771188 vip-only"), "blue+horse%2F77 771188 [secret]");
+    }
+
+    #[test]
+    fn too_many_texts_hide_everything_even_after_some_are_removed() {
+        let values: Vec<String> = (0..600).map(|number| format!("value-{number}")).collect();
+        let mut hidden = HiddenTexts::of_config(&json!({"body": values}));
+        for removed in [&values[..0], &values[..300], &values[..]] {
+            hidden.remove_all(&json!(removed));
+            assert_eq!(hidden.replaced("value-599"), HIDDEN);
+            assert_eq!(hidden.replaced_in(json!(["value-599"])), json!([HIDDEN]));
+        }
     }
 
     #[test]

@@ -147,7 +147,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Kind and name, unique together within an organization.
+    /// Kind and name, unique together within an organization; where a service's tool is called, over all organizations, because its
+    /// id is the same in each.
     pub fn parts(self) -> (&'static str, String) {
         match self {
             Self::Call(call) => ("call", call.to_string()),

@@ -11,8 +11,9 @@ use url::form_urlencoded;
 
 use super::{
     ANY_EVENT, Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest,
-    headers::{at, single},
-    schemes::BASE64,
+    headers::{at, single, single_list, whole_number},
+    schemes::{BASE64, PIPEDREAM_SIGNATURE, standard_headers, timed},
+    twilio_signature::LONGEST_SID,
 };
 use crate::models::Timestamp;
 
@@ -44,7 +45,7 @@ pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>
     }
 }
 
-pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp) -> Read {
+pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Read {
     match hook.scheme {
         Scheme::Slack => slack(json_of(request)?),
         Scheme::Github => github(request),
@@ -61,9 +62,10 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
             readable(batch.into_iter().map(hubspot))
         }
         Scheme::StandardWebhooks => {
-            let id = single(request.headers, "webhook-id").or_else(|| single(request.headers, "svix-id"));
+            let [id, ..] = standard_headers(request.headers);
+            let id = single(request.headers, id).ok_or(BAD_REQUEST)?;
             let data = if request.body.is_empty() { json!({}) } else { json_of(request)? };
-            Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), own_event_types(hook, &data), None, data))
+            Ok(one(id.to_owned(), own_event_types(hook, &data), None, data))
         }
         // Nothing but the body is proven, so the body alone names the event.
         Scheme::Hmac | Scheme::Bearer | Scheme::Basic | Scheme::Unsigned => {
@@ -78,7 +80,7 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
         Scheme::Twilio => twilio(request),
         Scheme::Telegram => telegram(json_of(request)?),
         Scheme::Linear => linear(json_of(request)?),
-        Scheme::Pipedream => Ok(pipedream(request.body, json_of(request)?, now)),
+        Scheme::Pipedream => pipedream(request),
     }
 }
 
@@ -375,6 +377,10 @@ fn twilio(request: &WebhookRequest<'_>) -> Read {
     let data: Map<String, Value> = form_urlencoded::parse(request.body)
         .map(|(name, value)| (name.into_owned(), value.into_owned().into()))
         .collect();
+    let is_long = |name: &str| data.get(name).and_then(Value::as_str).is_some_and(|sid| sid.len() > LONGEST_SID);
+    if ["MessageSid", "SmsSid", "CallSid"].into_iter().any(is_long) {
+        return Err(BAD_REQUEST);
+    }
     let of = |name: &str| text(data.get(name).unwrap_or(&Value::Null));
     let message = of("MessageSid").or_else(|_| of("SmsSid"));
     let (id, what, status) = match (message, of("MessageStatus")) {
@@ -411,20 +417,23 @@ fn linear_tenant(data: &Value) -> Option<String> {
     key("linear", &[at(data, "/organizationId")])
 }
 
-/// The value a component emitted: plain, or in Pipedream's stored form. Without an event id, the same body on the same
+/// The value a component emitted: plain, or in Pipedream's stored form. Without an event id, the same body signed on the same
 /// UTC day is the same event.
-fn pipedream(body: &[u8], data: Value, now: Timestamp) -> Delivery {
+fn pipedream(request: &WebhookRequest<'_>) -> Read {
+    let data = json_of(request)?;
     let stored = at(&data, "/k") == "emit" && data.get("e").is_some();
     let id = if stored { text(at(&data, "/id")).ok() } else { None };
-    let id = id.unwrap_or_else(|| {
-        let day: String = now.to_string().chars().take(10).collect();
-        hash(&[day.as_bytes(), b" ", body].concat())
+    let id = id.or_else(|| {
+        let (signed, _) = timed(single_list(request.headers, PIPEDREAM_SIGNATURE)?)?;
+        let signed = Timestamp::from_millis(whole_number(signed)?.checked_mul(1_000)?);
+        let day: String = signed.to_string().chars().take(10).collect();
+        Some(hash(&[day.as_bytes(), b" ", request.body].concat()))
     });
     let data = match data {
         Value::Object(mut members) if stored => members.remove("e").unwrap_or_default(),
         data => data,
     };
-    one(id, vec!["emitted".to_owned()], None, data)
+    Ok(one(id.ok_or(BAD_REQUEST)?, vec!["emitted".to_owned()], None, data))
 }
 
 fn hash(bytes: &[u8]) -> String {

@@ -4,6 +4,7 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
+use reqwest::header::HeaderMap;
 use ring::hmac::{HMAC_SHA256, Key, sign, verify as verify_mac};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::models::Timestamp;
 pub(super) const TOLERANCE: i64 = 300;
 const MOST_SIGNATURES: usize = 20;
 const PREFIX: &str = "whsec_";
+pub(super) const PIPEDREAM_SIGNATURE: &str = "x-pd-signature";
 
 /// Base64 with or without padding.
 pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -53,7 +55,7 @@ pub(super) fn verify(
             is_mac(key.expose_secret().as_bytes(), &[body], &from_hex(signature)?)
         }
         Scheme::Stripe => timed_list(single_list(headers, "stripe-signature")?, key, body, now),
-        Scheme::Pipedream => timed_list(single_list(headers, "x-pd-signature")?, key, body, now),
+        Scheme::Pipedream => timed_list(single_list(headers, PIPEDREAM_SIGNATURE)?, key, body, now),
         Scheme::Hubspot => {
             let at = single(headers, "x-hubspot-request-timestamp")?;
             let signature = BASE64.decode(single(headers, "x-hubspot-signature-v3")?).ok()?;
@@ -114,8 +116,8 @@ fn same(ours: &SecretString, theirs: &str) -> Option<()> {
     verify_mac(&key, theirs.as_bytes(), sign(&key, ours.as_bytes()).as_ref()).ok()
 }
 
-/// `t=1795298400,v1=<hex>`, any number of `v1`, over `{t}.{body}`.
-fn timed_list(header: &str, secret: &SecretString, body: &[u8], now: Timestamp) -> Option<()> {
+/// Time, in seconds, and signatures of `t=1795298400,v1=<hex>`, with any number of `v1`.
+pub(super) fn timed(header: &str) -> Option<(&str, Vec<&str>)> {
     let (mut at, mut signatures) = (None, Vec::new());
     for part in header.split(',') {
         match part.split_once('=')? {
@@ -125,7 +127,12 @@ fn timed_list(header: &str, secret: &SecretString, body: &[u8], now: Timestamp) 
             _ => {}
         }
     }
-    let at = at?;
+    Some((at?, signatures))
+}
+
+/// Compares the signatures of [`timed`] over `{t}.{body}`.
+fn timed_list(header: &str, secret: &SecretString, body: &[u8], now: Timestamp) -> Option<()> {
+    let (at, signatures) = timed(header)?;
     fresh(whole_number(at)?, now)?;
     let proven = signatures.into_iter().take(MOST_SIGNATURES).filter_map(from_hex).fold(false, |proven, signature| {
         is_mac(secret.expose_secret().as_bytes(), &[at.as_bytes(), b".", body], &signature).is_some() | proven
@@ -133,14 +140,18 @@ fn timed_list(header: &str, secret: &SecretString, body: &[u8], now: Timestamp) 
     proven.then_some(())
 }
 
-/// The Standard Webhooks specification; Svix uses other header names.
-fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: Timestamp) -> Option<()> {
-    let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
-    let names = if request.headers.contains_key("webhook-signature") {
-        names
+/// The headers of id, time and signature in the Standard Webhooks specification; Svix uses other names. Headers under the
+/// other names are not signed.
+pub(super) fn standard_headers(headers: &HeaderMap) -> [&'static str; 3] {
+    if headers.contains_key("webhook-signature") {
+        ["webhook-id", "webhook-timestamp", "webhook-signature"]
     } else {
         ["svix-id", "svix-timestamp", "svix-signature"]
-    };
+    }
+}
+
+fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: Timestamp) -> Option<()> {
+    let names = standard_headers(request.headers);
     let [id, at, signatures] = names.map(|name| single_list(request.headers, name));
     let (id, at, signatures) = (id?, at?, signatures?);
     (!id.contains(',')).then_some(())?;

@@ -15,6 +15,10 @@ use ring::{
 use secrecy::{ExposeSecret, SecretString};
 use url::form_urlencoded;
 
+/// The length of Twilio's ids of calls and messages. The signature covers names and values without a mark between them, so in a
+/// replayed request a longer id can have taken in the next parameter.
+pub const LONGEST_SID: usize = 34;
+
 /// Whether `signature` is Twilio's for a request with `body` to `url` (the public address with its query, unchanged).
 /// The comparison takes constant time.
 pub fn is_valid(auth_token: &SecretString, url: &str, body: &[u8], signature: &str) -> bool {
