@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use super::{
     ActionClients, Parameter,
     parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
+    refusal,
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     signed,
     variables::{self, Encoding},
@@ -30,7 +31,6 @@ use crate::{
         self, Failure, StatusEffect,
         outbound::{Answer, Request, RequestBody},
     },
-    cut::cut,
     fields::Fields,
     models::{AllowedHosts, ExecutionId, Fault},
     placeholder::Placeholder,
@@ -40,8 +40,6 @@ use crate::{
 
 /// Bytes.
 pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
-/// Bytes of the server's error text passed to the model.
-const LONGEST_REASON: usize = 250;
 /// Headers set by the client, or able to change the destination or framing of the request.
 const FORBIDDEN_HEADERS: [&str; 6] =
     ["connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
@@ -323,11 +321,7 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
             "The service answered with status {status}; it is not known whether it was done. Do not try again."
         )),
         _ => {
-            let reason = json.as_ref().and_then(|json| {
-                let reasons = ["/message", "/error", "/detail", "/error/message", "/errors/0"];
-                reasons.iter().find_map(|place| json.pointer(place).and_then(Value::as_str))
-            });
-            let reason = cut(reason.unwrap_or_default().to_owned(), LONGEST_REASON);
+            let reason = json.as_ref().map(refusal::reason_in).unwrap_or_default();
             let told = ToolOutcome::failed(if reason.is_empty() {
                 format!("The service answered with status {status}.")
             } else {
