@@ -203,7 +203,7 @@ impl ApiRequest {
             Ok(answer) if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) => {
                 ToolOutcome::succeeded(Value::Null)
             }
-            Ok(answer) => report(&answer, must_be_once, hidden),
+            Ok(answer) => report(&answer, must_be_once, &[], hidden),
             Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
         };
         let done = self.has_effect() && !outcome.is_failed();
@@ -295,13 +295,17 @@ impl ApiRequest {
     }
 }
 
-pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) -> ToolOutcome {
+/// `refused_by`: see [`refusal::refused`].
+pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], hidden: &HiddenTexts) -> ToolOutcome {
     let Answer { status, content_type, body, .. } = answer;
     let text = hidden.replaced(&String::from_utf8_lossy(body));
     // Redacted after parsing: JSON escapes could hide a secret from the text search above.
     let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
     match status {
         200..=299 => {
+            if let Some(refused) = json.as_ref().and_then(|json| refusal::refused(json, refused_by, has_effect)) {
+                return refused;
+            }
             let result = json.unwrap_or_else(|| match kind_of_file(content_type, body) {
                 Some(kind) => {
                     format!("The service answered with {kind} of {} bytes, which cannot be shown here.", body.len())
