@@ -117,6 +117,36 @@ async fn an_action_without_a_record_acts_again_only_after_its_confirmation_also_
     assert_eq!(steps(&plan)[1..], ["second unknown", "third runs"], "{plan}");
 }
 
+/// Whether the action was under way depends on the version that ran, not on the one that goes on.
+#[tokio::test]
+async fn an_action_without_a_record_needs_its_confirmation_also_where_another_version_would_skip_it() {
+    let (world, books) = books().await;
+    let if_told = json!({"condition": {"path": "go", "op": "==", "value": "yes"}});
+    let actions = json!([
+        and(post("first", "refused"), json!({"on_error": "continue"})),
+        and(post("second", "one"), if_told),
+        and(post("third", "two"), json!({"catch": [post("tell", "told")]})),
+    ]);
+    let with = |go: &str| and(world.manual(&actions), json!({"variables": {"go": go}}));
+    let automation = world.activate(&with("yes")).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["refused", "one", "two"]);
+    let id = run.id.to_string();
+    for part in ["0001#action", "0002#action"] {
+        world.aws.delete_part("automation_runs", &id, part);
+    }
+    let mut row = whole_row(&world, &id);
+    row["status"] = json!("cancelled");
+    world.aws.put("automation_runs", &row);
+    let automation = automation.id.to_string();
+    let etag = world.automation("GET", &format!("/{automation}"), &Value::Null).await.headers["etag"].clone();
+    world.put_automation(&automation, &etag, &with("no")).await.expect(200);
+    world.automation("POST", &format!("/{automation}/activate"), &json!({"version": 2})).await.expect(200);
+    let plan = retry(&world, &id, &json!({"version": "active"})).await.expect(200);
+    assert_eq!(steps(&plan), ["first runs", "second unknown", "third runs", "tell runs"], "{plan}");
+}
+
 #[tokio::test]
 async fn a_retry_that_ended_before_a_kept_result_can_be_retried() {
     let (world, books) = books().await;

@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::{Map, Value};
-
-use super::{RetryAction, Step, again, keep, runs, unknown};
+use super::{RetryAction, Step, Version, again, keep, runs, unknown};
 use crate::{
     Result,
     automation::{
-        RunData,
         definition::{
             Action,
             steps::{Branch, Choose, ForEach, Step as DefinedStep, all_steps},
         },
-        running::action_run::{ActionRun, Next},
+        running::action_run::Next,
     },
     models::{ActionResult, ActionStatus, KeptAction, StepKind, Timestamp},
 };
@@ -23,13 +20,8 @@ const KEPT: u32 = 1_000_000;
 
 /// The places at which the earlier run ended without a result, in a call of a tool. In a loop whose items ran at the same time
 /// there may be several.
-pub(super) fn stopped_at(
-    earlier: (&[DefinedStep], &[DefinedStep]),
-    variables: &Map<String, Value>,
-    data: &RunData,
-    results: &[ActionResult],
-) -> Result<Vec<String>> {
-    let run = ActionRun::resume(earlier, variables, data, results)?;
+pub(super) fn stopped_at(earlier: &Version, results: &[ActionResult]) -> Result<Vec<String>> {
+    let run = earlier.resumed(results)?;
     let (mut passed, mut stopped_at) = (Vec::new(), Vec::new());
     loop {
         match run.next_beside(&passed, Timestamp::now()) {
