@@ -116,7 +116,7 @@ impl RunStarter {
         let results = all_results(runs, &whole, plan).await?;
         let (planned, kept) = if version.is_nested() || earlier.is_nested() {
             let stopped_at = nested::stopped_at(earlier, &whole.actions)?;
-            nested::plan(version.steps(), earlier.steps(), &results, &stopped_at)
+            nested::plan(&version.definition, &earlier.definition, &results, &stopped_at)
         } else {
             let steps = steps(version.steps(), earlier.steps(), &results, unrecorded(earlier, &results)?);
             let kept = steps.iter().filter_map(|step| step.kept).collect();
@@ -250,10 +250,7 @@ impl Version {
     }
 
     fn steps(&self) -> &[DefinedStep] {
-        match &self.definition.body {
-            AutomationBody::Actions(steps) => steps,
-            AutomationBody::Prompt(_) => &[],
-        }
+        self.definition.steps()
     }
 
     fn is_nested(&self) -> bool {

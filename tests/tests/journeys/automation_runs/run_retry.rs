@@ -267,3 +267,40 @@ async fn a_run_without_a_failed_action_cannot_be_retried() {
     assert_eq!(world.send("runs", &stranger.user(&world.other.user_id)).await.status, 404);
     assert_eq!(entered(&books), ["one"]);
 }
+
+/// Told once of the first failure, the team is told of the next one, too.
+#[tokio::test]
+async fn a_catch_runs_again_when_its_action_fails_again() {
+    let (world, books) = books().await;
+    let actions = json!([and(post("a", "refused"), json!({"catch": [post("tell", "told")]})), post("last", "two")]);
+    let definition = and(world.manual(&actions), json!({"catch": [post("end", "ended")]}));
+    let automation = world.activate(&definition).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["refused", "told", "two", "ended"]);
+    let id = run.id.to_string();
+    let plan = retry(&world, &id, &json!({})).await.expect(200);
+    assert_eq!(steps(&plan), ["a runs", "tell runs", "last kept", "end runs"], "{plan}");
+    let begun = retry(&world, &id, &json!({"dry_run": false})).await;
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    let next = gone_on(&world, &begun).await;
+    assert_eq!(entered(&books)[4..], ["refused", "told", "ended"], "once for each failure");
+    assert_eq!(statuses(&world, &next).await, ["a failed", "tell succeeded", "last succeeded", "end succeeded"]);
+}
+
+#[tokio::test]
+async fn an_action_of_a_catch_that_may_have_acted_acts_again_only_after_its_confirmation() {
+    let (world, books) = books().await;
+    let definition = and(world.manual(&json!([post("a", "refused")])), json!({"catch": [post("end", "broken")]}));
+    let automation = world.activate(&definition).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["refused", "broken"]);
+    let id = run.id.to_string();
+    assert_eq!(steps(&retry(&world, &id, &json!({})).await.expect(200)), ["a runs", "end unknown"]);
+    assert_eq!(retry(&world, &id, &json!({"dry_run": false})).await.wrong_fields(), ["confirm_unknown"]);
+    let begun = retry(&world, &id, &json!({"dry_run": false, "confirm_unknown": ["end"]})).await;
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    gone_on(&world, &begun).await;
+    assert_eq!(entered(&books), ["refused", "broken", "refused", "broken"]);
+}
