@@ -22,7 +22,8 @@ const KEPT: u32 = 1_000_000;
 /// there may be several.
 pub(super) fn stopped_at(earlier: &Version, results: &[ActionResult]) -> Result<Vec<String>> {
     let run = earlier.resumed(results)?;
-    let (mut passed, mut stopped_at) = (Vec::new(), Vec::new());
+    let mut stopped_at: Vec<String> = results.iter().flat_map(|result| &result.under_way).cloned().collect();
+    let mut passed = Vec::new();
     loop {
         match run.next_beside(&passed, Timestamp::now()) {
             Next::Call(planned) => {
@@ -30,6 +31,10 @@ pub(super) fn stopped_at(earlier: &Version, results: &[ActionResult]) -> Result<
                 stopped_at.push(planned.id);
             }
             Next::Settled(result) if result.kind != StepKind::ForEachEnd => passed.push(result.place().to_owned()),
+            Next::Settled(end) => {
+                stopped_at.extend(end.under_way);
+                return Ok(stopped_at);
+            }
             _ => return Ok(stopped_at),
         }
     }
