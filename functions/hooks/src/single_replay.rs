@@ -39,7 +39,8 @@ pub(crate) struct NewReplay {
 ///
 /// Goes to the named automation, regardless of its filter, or to each automation that the event started. It is a dry
 /// run unless `dry_run` is false: then the runs act again, regardless of earlier runs of the event. Each request is a
-/// cause of its own; with an `Idempotency-Key` the same request is the same.
+/// cause of its own; with an `Idempotency-Key` the same request is the same. An event of more than 200 KB is stored in
+/// part, so it can only be tried in a dry run.
 ///
 /// - 202: The runs that wait to be taken up.
 ///
@@ -61,6 +62,10 @@ pub(crate) async fn replay_event(
     let (key, body) = (key?.0, body.json()?);
     let NewReplay { automation_id: chosen, dry_run } = declared::read(&body, |_, _| ())?;
     let dry_run = dry_run.unwrap_or(true);
+    if event.in_part && !dry_run {
+        let why = "the event has more than 200 KB, and only a part of it is stored; replay it in a dry run";
+        return Err(Error::Conflict(why.into()));
+    }
     let wanted: Vec<AutomationId> = match chosen {
         Some(chosen) => vec![chosen],
         None => event.matched.iter().map(|matched| matched.automation_id).collect(),
@@ -93,7 +98,9 @@ pub(crate) async fn replay_event(
         tracing::info!(run.id = %run.id, event.id = %id, dry_run, "an event was replayed");
         runs.push(RunView::from(run));
     }
-    let note = if dry_run {
+    let note = if event.in_part {
+        "Nothing is changed outside: each action says what it would do with the stored part of the event."
+    } else if dry_run {
         "Nothing is changed outside: each action says what it would do."
     } else {
         "These runs act again, whatever the event has caused before."

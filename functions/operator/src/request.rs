@@ -26,7 +26,7 @@ pub(crate) fn read(
     problems: &mut Problems,
 ) -> Option<RequestTemplate> {
     let mut fields = Fields::at_pointer(value, pointer, problems)?;
-    for name in ["method", "url", "query", "headers", "body", "fixed", "auth", "idempotency_key"] {
+    for name in ["method", "url", "query", "headers", "body", "fixed", "auth", "idempotency_key", "refused_by"] {
         fields.get(name);
     }
     fields.finish();
@@ -69,6 +69,11 @@ impl Check<'_> {
             self.auth(connection);
         }
         self.idempotency_key();
+        for (index, place) in self.template.refused_by.iter().enumerate() {
+            if !place.starts_with('/') {
+                self.refuse(&format!("/refused_by/{index}"), "must be a JSON pointer, such as /errors");
+            }
+        }
     }
 
     fn refuse(&mut self, place: &str, problem: impl Into<String>) {

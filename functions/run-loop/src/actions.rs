@@ -325,10 +325,12 @@ impl Actions<'_> {
         self.toolbox.get(planned.tool).map(|offered| offered.redact().to_vec()).unwrap_or_default()
     }
 
-    /// A retry meets the claims of the first run, so what that one did is not done again unasked.
+    /// A retry meets the claims of the first run, so what that one did is not done again unasked. A `catch` belongs to one
+    /// failure, so its actions do act again after another.
     fn claimed_by(&self, planned: &PlannedAction<'_>) -> RunId {
         let run = self.held.run;
-        let first = run.first_run.filter(|_| !self.confirmed.contains(&planned.id));
+        let in_catch = || planned.action.id.as_deref().is_some_and(|id| self.definition.caught_ids().contains(id));
+        let first = run.first_run.filter(|_| !self.confirmed.contains(&planned.id) && !in_catch());
         first.unwrap_or(run.id)
     }
 

@@ -86,8 +86,8 @@ pub(crate) struct RetryView {
 /// Go on where a run failed
 ///
 /// Begins a new run with the trigger data of a run that failed, failed in part, ran out of time or was cancelled. Actions that
-/// succeeded keep their results, and no tool is called for them; the others run. Approvals are asked again. Without `"dry_run":
-/// false` nothing begins, and the answer is the plan.
+/// succeeded keep their results, and no tool is called for them; the others run. A `catch` belongs to one failure, so its actions
+/// run again after a new one. Approvals are asked again. Without `"dry_run": false` nothing begins, and the answer is the plan.
 ///
 /// An action is `unknown` if it may have acted in the run before: its outcome is not known, it failed in part, or it is an agent.
 /// It acts again only if `confirm_unknown` names it; without that a retry is a 422 that names each. The same request again gives

@@ -50,6 +50,9 @@ fn noted(deps: &Deps, hook: &Hook, only: Option<&Automation>, inbound: &InboundE
         Some((service, event_type)) => (service.to_owned(), vec![event_type.to_owned()]),
         None => (hook.service.clone(), inbound.event_types.clone()),
     };
+    let whole = inbound.data.to_string();
+    let in_part = whole.len() > LARGEST_DATA;
+    let data = if in_part { cut::fitting(&inbound.data, LARGEST_DATA).to_string() } else { whole };
     Event {
         id: EventId::of_delivery(hook.organization_id, hook.id, &inbound.id_at_service),
         organization_id: hook.organization_id,
@@ -57,7 +60,8 @@ fn noted(deps: &Deps, hook: &Hook, only: Option<&Automation>, inbound: &InboundE
         service,
         event_type: event_types.first().cloned().unwrap_or_default(),
         event_types,
-        data: cut::fit(inbound.data.clone(), LARGEST_DATA).to_string(),
+        data,
+        in_part,
         status: EventStatus::Received,
         matched: Vec::new(),
         unmatched: Vec::new(),

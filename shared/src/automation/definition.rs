@@ -11,14 +11,14 @@ pub(super) mod schedule;
 pub(super) mod steps;
 pub(super) mod trigger;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
 use self::{
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     fields::{Members, wrong_type},
-    steps::{Step, StepReader, all_actions, check_same_time},
+    steps::{Step, StepReader, all_actions, all_steps, check_same_time},
     trigger::Trigger,
 };
 use super::expressions::{conditions::Condition, data};
@@ -212,6 +212,25 @@ impl Definition {
 }
 
 impl Definition {
+    /// Its actions; none of a prompt.
+    pub fn steps(&self) -> &[Step] {
+        match &self.body {
+            AutomationBody::Actions(steps) => steps,
+            AutomationBody::Prompt(_) => &[],
+        }
+    }
+
+    /// All its steps at any depth, those of its `catch` last.
+    pub(super) fn all_steps(&self) -> Vec<&Step> {
+        all_steps(self.steps()).into_iter().chain(all_steps(&self.catch)).collect()
+    }
+
+    /// Ids of the steps within a `catch`.
+    pub fn caught_ids(&self) -> HashSet<&str> {
+        let of_steps = all_steps(self.steps()).into_iter().flat_map(|step| all_steps(step.catch()));
+        of_steps.chain(all_steps(&self.catch)).filter_map(Step::id).collect()
+    }
+
     /// The ids of the automations that its actions run, each with its pointer. An id that is no literal is `None`.
     pub fn called_automations(&self) -> Vec<(String, Option<AutomationId>)> {
         let AutomationBody::Actions(steps) = &self.body else { return Vec::new() };

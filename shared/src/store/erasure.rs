@@ -27,6 +27,8 @@ use crate::{
     redaction,
 };
 
+/// Begins a cursor after a run under way was found.
+const RUN_KEPT: &str = "kept.";
 /// Runs read concurrently.
 const BESIDE: usize = 5;
 /// Events per check of the clock.
@@ -66,13 +68,22 @@ pub struct NumberErased {
     pub erased: Erased,
     /// Unfinished runs that contain the number and were not deleted.
     pub runs_under_way: Vec<RunId>,
+    /// Nothing is left, and neither this nor an earlier part of the erasure found a run under way.
+    pub complete: bool,
     /// Where to resume if the time was up.
     pub next: Option<ErasureCursor>,
 }
 
 /// Where an erasure resumes; opaque to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ErasureCursor {
+pub struct ErasureCursor {
+    place: Place,
+    /// An earlier part found a run under way.
+    run_kept: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
     Calls(Option<Cursor>),
     /// The events, which would start runs again.
     Events(Option<Cursor>),
@@ -93,6 +104,24 @@ impl Given for ErasureCursor {
 
 impl fmt::Display for ErasureCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.run_kept {
+            f.write_str(RUN_KEPT)?;
+        }
+        self.place.fmt(f)
+    }
+}
+
+impl FromStr for ErasureCursor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let rest = text.strip_prefix(RUN_KEPT);
+        Ok(Self { place: rest.unwrap_or(text).parse()?, run_kept: rest.is_some() })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, after) = match self {
             Self::Calls(after) => ("calls", after.as_ref().map(Cursor::to_string)),
             Self::Events(after) => ("events", after.as_ref().map(Cursor::to_string)),
@@ -108,7 +137,7 @@ impl fmt::Display for ErasureCursor {
     }
 }
 
-impl FromStr for ErasureCursor {
+impl FromStr for Place {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -178,11 +207,16 @@ impl Erasure {
         from: Option<ErasureCursor>,
         deadline: Deadline,
     ) -> Result<NumberErased> {
-        let mut done = NumberErased { erased: Erased::default(), runs_under_way: Vec::new(), next: None };
+        let mut done =
+            NumberErased { erased: Erased::default(), runs_under_way: Vec::new(), complete: false, next: None };
+        let (from, run_kept) = from.map_or((Place::Calls(None), false), |from| (from.place, from.run_kept));
         self.audit.note(Change::new(Act::Erased, Noun::Erasure)).await?;
         // One entry for all of it: entries of calls and runs would tell which ones were about the number.
         let erasing = acting(None, self.erase_number(organization, number, from, deadline, &mut done));
-        done.next = Box::pin(erasing).await?;
+        let next = Box::pin(erasing).await?;
+        let run_kept = run_kept || !done.runs_under_way.is_empty();
+        done.complete = next.is_none() && !run_kept;
+        done.next = next.map(|place| ErasureCursor { place, run_kept });
         Ok(done)
     }
 
@@ -190,11 +224,10 @@ impl Erasure {
         &self,
         organization: OrganizationId,
         number: &E164,
-        from: Option<ErasureCursor>,
+        mut next: Place,
         deadline: Deadline,
         done: &mut NumberErased,
-    ) -> Result<Option<ErasureCursor>> {
-        let mut next = from.unwrap_or(ErasureCursor::Calls(None));
+    ) -> Result<Option<Place>> {
         // Queried on every pass: there may be new rows.
         for call in self.calls.of_caller(organization, number).await? {
             if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await? {
@@ -210,7 +243,7 @@ impl Erasure {
                 return Ok(Some(next));
             }
             next = match &next {
-                ErasureCursor::Calls(after) => {
+                Place::Calls(after) => {
                     let (calls, following) = self.calls.calls_to_number(organization, number, after.as_ref()).await?;
                     for call in calls {
                         if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await?
@@ -218,9 +251,9 @@ impl Erasure {
                             return Ok(Some(next));
                         }
                     }
-                    following.map_or(ErasureCursor::Events(None), |after| ErasureCursor::Calls(Some(after)))
+                    following.map_or(Place::Events(None), |after| Place::Calls(Some(after)))
                 }
-                ErasureCursor::Events(after) => {
+                Place::Events(after) => {
                     let (events, following) =
                         self.events.keys_mentioning(organization, number, after.as_ref(), EVENTS).await?;
                     let count = u64::try_from(events.len()).unwrap_or_default();
@@ -228,26 +261,26 @@ impl Erasure {
                         return Ok(Some(next));
                     }
                     done.erased.events += count;
-                    following.map_or(ErasureCursor::Runs(None), |after| ErasureCursor::Events(Some(after)))
+                    following.map_or(Place::Runs(None), |after| Place::Events(Some(after)))
                 }
-                ErasureCursor::Runs(after) => {
+                Place::Runs(after) => {
                     let (runs, following) = self.runs.listed(organization, after.as_ref(), RUNS).await?;
                     if let Err(OutOfTime) = self.erase_runs(organization, number, runs, deadline, done).await? {
                         return Ok(Some(next));
                     }
-                    following.map_or(ErasureCursor::Threads(None), |after| ErasureCursor::Runs(Some(after)))
+                    following.map_or(Place::Threads(None), |after| Place::Runs(Some(after)))
                 }
-                ErasureCursor::Threads(after) => {
+                Place::Threads(after) => {
                     let (threads, following) = self.threads.listed(organization, after.as_ref(), RUNS).await?;
                     if let Err(OutOfTime) = self.erase_threads(organization, number, threads, deadline, done).await? {
                         return Ok(Some(next));
                     }
                     match following {
-                        Some(after) => ErasureCursor::Threads(Some(after)),
-                        None => ErasureCursor::Memory(None),
+                        Some(after) => Place::Threads(Some(after)),
+                        None => Place::Memory(None),
                     }
                 }
-                ErasureCursor::Memory(after) => {
+                Place::Memory(after) => {
                     let (keys, following) =
                         self.memory.keys_mentioning(organization, number, after.as_ref(), EVENTS).await?;
                     let count = u64::try_from(keys.len()).unwrap_or_default();
@@ -255,14 +288,12 @@ impl Erasure {
                         return Ok(Some(next));
                     }
                     done.erased.remembered += count;
-                    following.map_or(ErasureCursor::Audit(None), |after| ErasureCursor::Memory(Some(after)))
+                    following.map_or(Place::Audit(None), |after| Place::Memory(Some(after)))
                 }
-                ErasureCursor::Audit(after) => {
-                    match self.audit.mask(organization, number, after.as_ref(), EVENTS).await? {
-                        Some(after) => ErasureCursor::Audit(Some(after)),
-                        None => return Ok(None),
-                    }
-                }
+                Place::Audit(after) => match self.audit.mask(organization, number, after.as_ref(), EVENTS).await? {
+                    Some(after) => Place::Audit(Some(after)),
+                    None => return Ok(None),
+                },
             };
         }
     }
@@ -429,19 +460,22 @@ mod tests {
     #[test]
     fn a_written_cursor_is_read_back() {
         let after: Cursor = Cursor::parse("MjAyNi0xMS0yMFQxNjoyMDo1Mi4xMjNaIGE").unwrap();
-        for cursor in [
-            ErasureCursor::Calls(None),
-            ErasureCursor::Calls(Some(after.clone())),
-            ErasureCursor::Events(None),
-            ErasureCursor::Events(Some(after.clone())),
-            ErasureCursor::Runs(None),
-            ErasureCursor::Runs(Some(after.clone())),
-            ErasureCursor::Threads(Some(after)),
-            ErasureCursor::Audit(Some(Cursor("2026-11-20T16:20:52.123Z#7".to_owned()))),
+        for place in [
+            Place::Calls(None),
+            Place::Calls(Some(after.clone())),
+            Place::Events(None),
+            Place::Events(Some(after.clone())),
+            Place::Runs(None),
+            Place::Runs(Some(after.clone())),
+            Place::Threads(Some(after)),
+            Place::Audit(Some(Cursor("2026-11-20T16:20:52.123Z#7".to_owned()))),
         ] {
-            assert_eq!(cursor.to_string().parse::<ErasureCursor>(), Ok(cursor));
+            for run_kept in [false, true] {
+                let cursor = ErasureCursor { place: place.clone(), run_kept };
+                assert_eq!(cursor.to_string().parse::<ErasureCursor>(), Ok(cursor));
+            }
         }
-        for wrong in ["", "tools", "runs.x", "runs."] {
+        for wrong in ["", "tools", "runs.x", "runs.", "kept.", "kept.kept.runs"] {
             assert!(wrong.parse::<ErasureCursor>().is_err(), "{wrong}");
         }
     }

@@ -16,6 +16,7 @@ mod parameters;
 pub mod pipedream_action;
 pub mod place_call;
 pub mod query;
+mod refusal;
 mod run;
 mod schema;
 mod secret_values;

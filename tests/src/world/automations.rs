@@ -86,6 +86,7 @@ impl World {
                 fixed: Map::new(),
                 auth: RequestAuth::None,
                 idempotency_key: None,
+                refused_by: Vec::new(),
             });
             let parameters = json!({
                 "type": "object",

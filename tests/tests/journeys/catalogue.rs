@@ -285,6 +285,7 @@ async fn a_faulty_file_is_refused_with_its_place_and_nothing_is_loaded() {
             "credential",
         ),
         (at(weather, "/request/colour"), json!(1), "/tools/0/request/colour", "not a known field"),
+        (at(weather, "/request/refused_by"), json!(["errors"]), "/tools/0/request/refused_by/0", "JSON pointer"),
         (
             at(weather, "/request/idempotency_key"),
             json!({"in": "header", "name": "Idempotency-Key"}),

@@ -10,7 +10,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
-use tests::{Fault, Trouble, World, automation::AMPLE};
+use tests::{Event, Fault, Trouble, World, automation::AMPLE};
 use uuid::Uuid;
 
 /// Without an hour's boundary in a test.
@@ -249,6 +249,31 @@ async fn an_event_that_cannot_be_replayed_is_a_failure_and_the_others_go_on() {
     assert_eq!((&done["status"], progress(&done)), (&json!("completed"), [3, 2, 0, 1]), "{done}");
     let why = "The stored event cannot be read.";
     assert_eq!(done["failures"], json!([{"event_id": ours[0], "automation_id": automation, "why": why}]));
+}
+
+#[tokio::test]
+async fn an_event_that_is_stored_in_part_is_given_to_no_run_that_acts() {
+    let (world, automation, hook) = world().await;
+    world.slack_says(&hook, "Ev1", &format!("urgent {}", "word ".repeat(50_000))).await.expect(200);
+    assert!(world.runs_of(&automation).is_empty());
+    let planned = plan(&world, &json!({"automation_id": automation, "unmatched": true})).await;
+    assert_eq!((&planned["events"], &planned["runs"]), (&json!(1), &json!(0)), "{planned}");
+    assert!(text(&planned["automations"][0]["why"]).contains("only a part of it is stored"), "{planned}");
+    start(&world, &planned).await;
+    to_the_end(&world).await;
+    let done = shown(&world, &planned).await;
+    assert_eq!((progress(&done), skipped(&done)), ([1, 0, 1, 0], vec![("stored_in_part", 1)]), "{done}");
+
+    let path = format!("/api/{}/events/{}/replay", world.home.slug, text(&world.aws.rows("events")[0]["id"]));
+    let replay = async |dry_run: bool| {
+        let body = json!({"automation_id": automation, "dry_run": dry_run});
+        world.send("hooks", &Event::post(&path, &body).user(&world.home.user_id)).await
+    };
+    let refused = replay(false).await.expect(409);
+    assert!(text(&refused["detail"]).contains("only a part of it is stored"), "{refused}");
+    assert!(world.runs_of(&automation).is_empty());
+    let dry = replay(true).await.expect(202);
+    assert!(text(&dry["note"]).contains("stored part"), "{dry}");
 }
 
 #[tokio::test]

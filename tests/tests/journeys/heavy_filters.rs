@@ -145,6 +145,20 @@ async fn many_automations_of_one_event_start_in_turns() {
 }
 
 #[tokio::test]
+async fn an_automation_that_has_its_turn_later_is_not_given_a_part_of_a_large_event() {
+    let mut world = World::start().await;
+    world.process.trigger.answer_within = Some(Duration::from_secs(60));
+    let automations = listeners(&world, 210, 1).await;
+    let hook = world.slack_hook().await;
+    let large = format!("{}{}", wanted(210, 4_000), "word ".repeat(50_000));
+    world.slack_says(&hook, "Ev1", &large).await.expect(200);
+    assert_eq!(event(&world).await["waiting"].as_array().unwrap().len(), 10);
+    assert_eq!(world.run_scheduled().await, 0);
+    let (runs, seen) = (world.aws.rows("automation_runs").len(), event(&world).await);
+    assert_eq!((runs, &seen["status"]), (0, &json!("dispatched")), "{seen}");
+}
+
+#[tokio::test]
 async fn no_more_automations_listen_to_an_event_than_its_row_can_name() {
     let world = World::start().await;
     let automations = listeners(&world, 1_000, 1).await;

@@ -7,7 +7,7 @@
     reason = "a test says what is wrong and stops"
 )]
 
-use std::time::Duration;
+mod resumed_erasures;
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -500,22 +500,6 @@ async fn calls_to_a_number_are_erased_with_those_from_it() {
     assert_eq!(done["deleted"], deleted([2, 2, 0, 0, 0, 0]), "{done}");
     let left = world.aws.rows("calls");
     assert_eq!((left.len(), &left[0]["organization_id"]), (1, &json!(world.other.organization_id)));
-}
-
-#[tokio::test]
-async fn an_erasure_that_ran_out_of_time_goes_on_where_it_stopped() {
-    let world = World::start().await;
-    traces(&world).await;
-    world.llm.script(done());
-    run_over(&world, "Call +14155550101 back.", &[]).await;
-    let body = json!({"phone_number": phone(1)});
-    let hurried =
-        world.send("erasures", &erasure(&world, &body).within(Duration::from_millis(3_400))).await.expect(200);
-    assert_eq!((&hurried["deleted"], &hurried["complete"]), (&deleted([1, 2, 0, 0, 0, 0]), &json!(false)));
-    let body = json!({"phone_number": phone(1), "cursor": hurried["next_cursor"]});
-    let rest = world.send("erasures", &erasure(&world, &body)).await.expect(200);
-    assert_eq!((&rest["deleted"]["runs"], &rest["complete"]), (&json!(1), &json!(true)), "{rest}");
-    assert_eq!(rest["next_cursor"], Value::Null);
 }
 
 #[tokio::test]

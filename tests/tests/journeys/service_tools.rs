@@ -121,6 +121,7 @@ fn payments(url: &str) -> (Service, ServiceTool) {
         fixed: json!({"currency": "eur"}).as_object().cloned().unwrap(),
         auth: RequestAuth::Bearer { field: "api_key".to_owned() },
         idempotency_key: Some(KeyPlace::Header { name: "Idempotency-Key".to_owned() }),
+        refused_by: Vec::new(),
     });
     let tool = tool(&service, "payments_charge", parameters, binding);
     (service, tool)
@@ -138,11 +139,12 @@ async fn connect(world: &World, service: &Service, body: Value) -> shared::Resul
 
 /// Starts a run with these tools, which makes these calls and ends; the run as it is shown.
 async fn run(world: &World, tools: Value, statements: &str) -> Value {
-    world.llm.script([
-        Turn::text(&calls(statements)),
-        Turn::text(&calls("return finalResponse();")),
-        Turn::text("Done."),
-    ]);
+    run_in_turns(world, tools, &[statements]).await
+}
+
+async fn run_in_turns(world: &World, tools: Value, turns: &[&str]) -> Value {
+    let turns = turns.iter().chain(&["return finalResponse();"]).map(|statements| Turn::text(&calls(statements)));
+    world.llm.script(turns.chain([Turn::text("Done.")]));
     let started = world.start_run(&json!({"prompt": "Do it.", "tools": tools})).await;
     assert_eq!(started.status, 202, "{}", started.body);
     assert_eq!(world.run_loop(AMPLE).await, 0);
@@ -483,4 +485,37 @@ async fn a_message_of_a_service_goes_out_once_from_the_connected_account() {
     let seen = server.seen();
     assert_eq!(seen.len(), 2, "nobody knows whether it went, so it is not sent again: {shown}");
     assert_eq!(seen[1].headers["authorization"], format!("Bot {KEY}"));
+}
+
+#[tokio::test]
+async fn a_refusal_with_the_status_of_a_success_fails_the_call_and_frees_its_claim() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let customer = move || {
+        let body = match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => r#"{"data": {"customerCreate": {"customer": null, "userErrors": [{"message": "E-mail is taken"}]}}}"#,
+            _ => r#"{"data": {"customerCreate": {"customer": {"id": "gid-1"}, "userErrors": []}}}"#,
+        };
+        async move { (StatusCode::OK, body) }
+    };
+    let in_part = r#"{"data": {"create_item": {"id": "1"}}, "errors": [{"message": "No"}]}"#;
+    let item = move || async move { (StatusCode::OK, in_part) };
+    let router = Router::new().route("/admin/api/{version}/graphql.json", post(customer)).route("/v2", post(item));
+    let server = Server::start(router).await;
+    let open_hosts = vec![server.url.trim_start_matches("http://").to_owned()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+
+    let name = "shopify_create_customer";
+    let shopify = of_the_catalogue(&world, name, "https://{shop}.myshopify.com", &server.url).await;
+    connect(&world, &shopify, json!({"shop": "acme", "access_token": KEY})).await.unwrap();
+    let call = "return shopify_create_customer({variables: {input: {firstName: \"Ana\"}}});";
+    let shown = run_in_turns(&world, json!([name]), &[call, call]).await.to_string();
+    assert!(shown.contains("The service refused it: E-mail is taken"), "{shown}");
+    assert!(server.seen().len() == 2 && shown.contains("gid-1"), "the refused effect is tried again: {shown}");
+
+    let monday = of_the_catalogue(&world, "monday_create_item", "https://api.monday.com", &server.url).await;
+    connect(&world, &monday, json!({"account_name": "acme", "api_token": KEY})).await.unwrap();
+    let call = "return monday_create_item({variables: {board: \"1\", name: \"Ana\"}});";
+    let shown = run_in_turns(&world, json!(["monday_create_item"]), &[call, call]).await.to_string();
+    assert!(shown.contains("It is not known whether it was done"), "{shown}");
+    assert_eq!(server.seen().len(), 3, "an error beside data leaves the effect open: {shown}");
 }

@@ -168,6 +168,16 @@ impl Step {
         }
     }
 
+    /// Run if it failed.
+    pub fn catch(&self) -> &[Self] {
+        match self {
+            Self::Action(action) => &action.catch,
+            Self::ForEach(each) => &each.catch,
+            Self::Choose(choose) => &choose.catch,
+            Self::Wait(_) => &[],
+        }
+    }
+
     /// Whether it has other results than that of one call of a tool.
     pub const fn is_nested(&self) -> bool {
         match self {

@@ -8,11 +8,7 @@ use crate::{
     Deadline, Result,
     automation::{
         AwaitedEvent, Deployment,
-        definition::{
-            AutomationBody, Definition,
-            diagnostics::Diagnostics,
-            steps::{Step, all_steps},
-        },
+        definition::{Definition, diagnostics::Diagnostics, steps::Step},
         triggers::event_hooks::{HookState, hook_warning},
         validation::known::{KnownEvent, KnownService},
     },
@@ -23,8 +19,7 @@ use crate::{
 
 /// Every awaited event, with the JSON pointer of its fields.
 fn awaited_events(definition: &Definition) -> Vec<(String, &AwaitedEvent)> {
-    let AutomationBody::Actions(steps) = &definition.body else { return Vec::new() };
-    let steps = all_steps(steps).into_iter().chain(all_steps(&definition.catch));
+    let steps = definition.all_steps().into_iter();
     steps
         .filter_map(|step| match step {
             Step::Wait(wait) => Some((format!("{}/wait/for_event", wait.pointer), wait.awaited()?)),

@@ -79,6 +79,8 @@ pub struct ActionRun<'a> {
     stopped: Option<String>,
     /// Steps at the end that were not started, once the automation's `catch` has begun.
     catching: Option<usize>,
+    /// No result was recorded since the run was resumed, so calls of a dead process may be under way.
+    resumed: bool,
 }
 
 /// A list of steps, and the next one in it.
@@ -154,6 +156,7 @@ impl<'a> ActionRun<'a> {
         let mut run = Self::of(steps, (variables, data, Outputs::default()));
         run.catch = catch;
         results.iter().try_for_each(|result| run.record(result))?;
+        run.resumed = true;
         Ok(run)
     }
 
@@ -172,6 +175,7 @@ impl<'a> ActionRun<'a> {
             tally: Tally::default(),
             stopped: None,
             catching: None,
+            resumed: false,
         };
         run.outputs.await_those_of(steps);
         run
@@ -341,6 +345,7 @@ impl<'a> ActionRun<'a> {
             kind,
             path: (place != id).then_some(place),
             keys: Vec::new(),
+            under_way: Vec::new(),
             note: None,
             had_no_effect: true,
             kept_from: None,

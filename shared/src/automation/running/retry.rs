@@ -26,7 +26,8 @@ use crate::{
     error::{Problems, found},
     injection::LLM_AGENT,
     models::{
-        ActionResult, ActionStatus, AutomationRun, KeptAction, Member, RunId, RunPlan, RunStatus, Timestamp, WholeRun,
+        ActionResult, ActionStatus, AutomationRun, AutomationVersion, KeptAction, Member, RunId, RunPlan, RunStatus,
+        Timestamp, WholeRun,
     },
     store::{AutomationRuns, Automations},
 };
@@ -103,32 +104,23 @@ impl RunStarter {
         };
         let named = run.automation_version.filter(|_| !request.active);
         let number = version_to_run(automations, member, &automation, named, request.dry_run).await?;
-        let version = automations.version(organization, automation.id, number).await?;
-        let definition = Definition::stored(&version)?;
-        let AutomationBody::Actions(actions) = &definition.body else { return Err(no_actions()) };
-        let (earlier, earlier_catch) = match run.automation_version.filter(|earlier| *earlier != number) {
-            None => (actions.clone(), definition.catch.clone()),
+        let version = Version::of(run, plan, &automations.version(organization, automation.id, number).await?)?;
+        let earlier = match run.automation_version.filter(|earlier| *earlier != number) {
             Some(earlier) => {
                 let earlier = automations.version(organization, automation.id, earlier).await?;
-                let earlier = Definition::stored(&earlier)?;
-                match earlier.body {
-                    AutomationBody::Actions(actions) => (actions, earlier.catch),
-                    AutomationBody::Prompt(_) => return Err(no_actions()),
-                }
+                Some(Version::of(run, plan, &earlier)?)
             }
+            None => None,
         };
+        let earlier = earlier.as_ref().unwrap_or(&version);
         let results = all_results(runs, &whole, plan).await?;
-        let data = RunData::of(run, plan, &version)?;
-        let has_catch = !definition.catch.is_empty() || !earlier_catch.is_empty();
-        let (planned, kept) = if has_catch || actions.iter().chain(&earlier).any(DefinedStep::is_nested) {
-            let earlier = (earlier.as_slice(), earlier_catch.as_slice());
-            let stopped_at = nested::stopped_at(earlier, &definition.variables, &data, &whole.actions)?;
-            nested::plan(actions, earlier.0, &results, &stopped_at)
+        let (planned, kept) = if version.is_nested() || earlier.is_nested() {
+            let stopped_at = nested::stopped_at(earlier, &whole.actions)?;
+            nested::plan(&version.definition, &earlier.definition, &results, &stopped_at)
         } else {
-            let unrecorded = unrecorded(&earlier, &definition, &data, &results)?;
-            let steps = steps(actions, &earlier, &results, unrecorded);
+            let steps = steps(version.steps(), earlier.steps(), &results, unrecorded(earlier, &results)?);
             let kept = steps.iter().filter_map(|step| step.kept).collect();
-            (planned(actions, &definition, &data, &steps, &results)?, kept)
+            (planned(&version, &steps, &results)?, kept)
         };
         if request.dry_run {
             return Ok(Retry { version: number, actions: planned, run: None });
@@ -240,6 +232,38 @@ fn retryable(whole: &WholeRun) -> Result<(&AutomationRun, &RunPlan)> {
     }
 }
 
+/// A version's definition, with the data that its templates have in the run.
+struct Version {
+    definition: Definition,
+    data: RunData,
+}
+
+impl Version {
+    /// # Errors
+    /// [`Error::Conflict`] if the version is a prompt.
+    fn of(run: &AutomationRun, plan: &RunPlan, stored: &AutomationVersion) -> Result<Self> {
+        let definition = Definition::stored(stored)?;
+        if matches!(definition.body, AutomationBody::Prompt(_)) {
+            return Err(no_actions());
+        }
+        Ok(Self { definition, data: RunData::of(run, plan, stored)? })
+    }
+
+    fn steps(&self) -> &[DefinedStep] {
+        self.definition.steps()
+    }
+
+    fn is_nested(&self) -> bool {
+        !self.definition.catch.is_empty() || self.steps().iter().any(DefinedStep::is_nested)
+    }
+
+    /// A run of it that has these results.
+    fn resumed(&self, results: &[ActionResult]) -> Result<ActionRun<'_>> {
+        let Definition { variables, catch, .. } = &self.definition;
+        ActionRun::resume((self.steps(), catch), variables, &self.data, results)
+    }
+}
+
 struct Step {
     kept: Option<KeptAction>,
     /// Hidden fields of its tool, as far as an earlier result tells them.
@@ -249,18 +273,12 @@ struct Step {
 }
 
 /// The action without a result at which the earlier run ended. It may have ended between an effect and its record.
-fn unrecorded(
-    earlier: &[DefinedStep],
-    definition: &Definition,
-    data: &RunData,
-    results: &BTreeMap<u32, ActionResult>,
-) -> Result<Option<u32>> {
+fn unrecorded(earlier: &Version, results: &BTreeMap<u32, ActionResult>) -> Result<Option<u32>> {
     // Kept results may stand after the action at which the run ended.
     let in_sequence =
         |(place, result): (usize, &ActionResult)| (result.index as usize == place).then(|| result.clone());
     let recorded: Vec<ActionResult> = results.values().enumerate().map_while(in_sequence).collect();
-    let run = ActionRun::resume((earlier, &[]), &definition.variables, data, &recorded)?;
-    let is_over = matches!(run.next(Timestamp::now()), Next::Over(_));
+    let is_over = matches!(earlier.resumed(&recorded)?.next(Timestamp::now()), Next::Over(_));
     Ok((!is_over).then(|| u32::try_from(recorded.len()).unwrap_or(u32::MAX)))
 }
 
@@ -334,17 +352,11 @@ fn unknown(reason: &str) -> Step {
 
 /// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output. They are shown
 /// where the hidden fields of their tool are known; the outputs that flow into them are hidden as in the run's transcript.
-fn planned(
-    actions: &[DefinedStep],
-    definition: &Definition,
-    data: &RunData,
-    steps: &[Step],
-    results: &BTreeMap<u32, ActionResult>,
-) -> Result<Vec<RetryAction>> {
-    let mut run = ActionRun::resume((actions, &[]), &definition.variables, data, &[])?;
+fn planned(version: &Version, steps: &[Step], results: &BTreeMap<u32, ActionResult>) -> Result<Vec<RetryAction>> {
+    let mut run = version.resumed(&[])?;
     let mut is_known = true;
     let mut shown = Vec::new();
-    for ((index, action), step) in actions.iter().enumerate().zip(steps) {
+    for ((index, action), step) in version.steps().iter().enumerate().zip(steps) {
         let mut arguments = None;
         match step.kept.and_then(|kept| Some((kept, results.get(&kept.from)?))) {
             Some((kept, result)) if is_known => run.record(&ActionResult { index: kept.index, ..result.clone() })?,

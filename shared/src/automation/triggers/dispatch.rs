@@ -246,6 +246,11 @@ impl Dispatch {
         if !automation.trigger_key.as_ref().is_some_and(|key| keys.contains(key)) {
             return nothing("It does not listen to this event any more.");
         }
+        if held.event.in_part {
+            return nothing(
+                "Its filter was not evaluated: the event has more than 200 KB, and a run is given 200 KB at most.",
+            );
+        }
         if !first {
             return self.start(held, &automation).await;
         }

@@ -511,6 +511,9 @@ impl EventReplays {
         if automation.status != AutomationStatus::Active {
             return skip(SkipReason::AutomationInactive);
         }
+        if event.in_part {
+            return skip(SkipReason::StoredInPart);
+        }
         if !event.matched.iter().any(|matched| matched.automation_id == id) {
             match self.filters.check(automation, data, work).await? {
                 Matched::Yes => {}

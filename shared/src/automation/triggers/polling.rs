@@ -124,7 +124,8 @@ pub fn answered_items(answer: &Value, items: Option<&str>, id: Option<&str>) -> 
         Value::Array(all) => {
             Some(all.iter().take(MOST_ITEMS).map(|item| PolledItem::of(item.clone(), id.as_ref())).collect())
         }
-        Value::Null => Some(Vec::new()),
+        // GraphQL's `{"data": {"boards": null}, "errors": […]}` is a failure, not an empty list.
+        Value::Null if answer.get("errors").and_then(Value::as_array).is_none_or(Vec::is_empty) => Some(Vec::new()),
         _ => None,
     }
 }
@@ -256,6 +257,8 @@ mod tests {
         assert_eq!(answered_items(&json!(null), Some(""), None).unwrap().len(), 0);
         assert_eq!(answered_items(&json!({"a": 1}), None, None), None);
         assert_eq!(answered_items(&json!({"error": "no"}), Some("rows"), None), None);
+        let refused = json!({"data": {"boards": null}, "errors": [{"message": "no"}]});
+        assert_eq!(answered_items(&refused, Some("data.boards"), None), None);
         assert_eq!(answered_items(&json!([1, 2, 2]), None, None).unwrap().len(), 3);
     }
 

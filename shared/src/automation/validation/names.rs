@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::{
     automation::definition::{
-        AutomationBody, Definition,
+        Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, child},
-        steps::{Step, all_steps},
+        steps::Step,
     },
     fields::unseen_mark,
     redaction,
@@ -21,13 +21,11 @@ pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
         let hint = "Write the name again without it.";
         diagnostics.push(Diagnostic::error(Code::InvalidValue, "/name", message, hint));
     }
-    if let AutomationBody::Actions(steps) = &definition.body {
-        for step in all_steps(steps).into_iter().chain(all_steps(&definition.catch)) {
-            let item = if let Step::ForEach(each) = step { Some(each.item.as_str()) } else { None };
-            for (field, name) in [("id", step.id()), ("output_as", step.output_as()), ("as", item)] {
-                let Some(name) = name else { continue };
-                check_name(name, &child(step.pointer(), field), diagnostics);
-            }
+    for step in definition.all_steps() {
+        let item = if let Step::ForEach(each) = step { Some(each.item.as_str()) } else { None };
+        for (field, name) in [("id", step.id()), ("output_as", step.output_as()), ("as", item)] {
+            let Some(name) = name else { continue };
+            check_name(name, &child(step.pointer(), field), diagnostics);
         }
     }
     for (name, value) in &definition.variables {

@@ -378,6 +378,9 @@ pub struct ActionResult {
     /// Of a loop: the keys of its items, in order. The items are its output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// Of the end of a loop with `at_once`: places of calls that a dead process may have made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under_way: Vec<String>,
     /// A remark for people: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

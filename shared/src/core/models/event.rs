@@ -22,6 +22,9 @@ pub struct Event {
     /// As JSON text; long values are cut, with a marker.
     #[serde(default)]
     pub data: String,
+    /// `data` is a part of the service's event; false in rows of an older version.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_part: bool,
     pub status: EventStatus,
     #[serde(default)]
     pub matched: Vec<MatchedRun>,
@@ -61,6 +64,7 @@ impl Event {
             event_type: event_type.to_owned(),
             event_types: vec![event_type.to_owned()],
             data: String::new(),
+            in_part: false,
             status: EventStatus::Received,
             matched: Vec::new(),
             unmatched: Vec::new(),

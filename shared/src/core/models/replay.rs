@@ -136,6 +136,7 @@ pub enum SkipReason {
     AutomationInactive,
     Filter,
     FilterTooLarge,
+    StoredInPart,
     EventGone,
     /// Of a newer version.
     #[serde(other)]
@@ -153,6 +154,7 @@ impl SkipReason {
             Self::AutomationInactive => "automation_inactive",
             Self::Filter => "filter",
             Self::FilterTooLarge => "filter_too_large",
+            Self::StoredInPart => "stored_in_part",
             Self::EventGone => "event_gone",
             Self::Other => "other",
         }
@@ -164,6 +166,7 @@ impl SkipReason {
             Self::AutomationInactive => "The automation is not active; activate it to have it run.",
             Self::Filter => "The automation's filter did not match.",
             Self::FilterTooLarge => "The automation's filter compares too much with the event.",
+            Self::StoredInPart => "The event has more than 200 KB, and only a part of it is stored.",
             Self::EventGone => "The event was deleted, or is not kept any more.",
             Self::Other => "The reason is known to a newer version only.",
         }

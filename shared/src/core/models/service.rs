@@ -207,9 +207,13 @@ impl ServiceTool {
     }
 
     /// The first half of the SHA-256 of name, parameters, returns and binding (sorted members, no blanks), in hexadecimal.
+    /// `refused_by` does not count: it changes no request, so automations with the earlier fingerprint keep running.
     pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {
         // serde_json sorts the members of objects.
-        let content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
+        let mut content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
+        if let Some(binding) = content.get_mut("binding").and_then(Value::as_object_mut) {
+            binding.remove("refused_by");
+        }
         hexadecimal(half_digest(&content.to_string()))
     }
 }
@@ -281,6 +285,10 @@ pub struct RequestTemplate {
     pub auth: RequestAuth,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<KeyPlace>,
+    /// JSON pointers of places in an answer with the status of a success that hold a text, list or object only if the service
+    /// refused: `/errors`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_by: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -412,5 +420,12 @@ mod tests {
             of("a", r#"{"type": "object", "properties": {}}"#, "r", &Binding::BuiltIn { name: "x".into() }),
         ];
         assert!(others.iter().all(|other| *other != one), "{others:?}");
+        let request = |more: Value| {
+            let mut request = json!({"type": "api_request", "method": "POST", "url": "https://a.example/x"});
+            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            of("a", "{}", "r", &serde_json::from_value(request).unwrap())
+        };
+        assert_eq!(request(json!({})), request(json!({"refused_by": ["/errors"]})));
+        assert_ne!(request(json!({})), request(json!({"query": ["q"]})));
     }
 }

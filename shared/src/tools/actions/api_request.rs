@@ -22,6 +22,7 @@ use super::{
     ActionClients, Parameter,
     no_request::NoRequest,
     parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
+    refusal,
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     signed,
     variables::Encoding,
@@ -31,7 +32,6 @@ use crate::{
         self, Failure, StatusEffect,
         outbound::{Answer, Request, RequestBody},
     },
-    cut::cut,
     fields::Fields,
     models::{AllowedHosts, ExecutionId, Fault},
     placeholder::Placeholder,
@@ -41,8 +41,6 @@ use crate::{
 
 /// Bytes.
 pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
-/// Bytes of the server's error text passed to the model.
-const LONGEST_REASON: usize = 250;
 /// Headers set by the client, or able to change the destination or framing of the request.
 const FORBIDDEN_HEADERS: [&str; 6] =
     ["connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
@@ -206,7 +204,7 @@ impl ApiRequest {
             Ok(answer) if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) => {
                 ToolOutcome::succeeded(Value::Null)
             }
-            Ok(answer) => report(&answer, must_be_once, hidden),
+            Ok(answer) => report(&answer, must_be_once, &[], hidden),
             Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
         };
         let done = self.has_effect() && !outcome.is_failed();
@@ -304,13 +302,17 @@ impl ApiRequest {
     }
 }
 
-pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) -> ToolOutcome {
+/// `refused_by`: see [`refusal::refused`].
+pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], hidden: &HiddenTexts) -> ToolOutcome {
     let Answer { status, content_type, body, .. } = answer;
     let text = hidden.replaced(&String::from_utf8_lossy(body));
     // Redacted after parsing: JSON escapes could hide a secret from the text search above.
     let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
     match status {
         200..=299 => {
+            if let Some(refused) = json.as_ref().and_then(|json| refusal::refused(json, refused_by, has_effect)) {
+                return refused;
+            }
             let result = json.unwrap_or_else(|| match kind_of_file(content_type, body) {
                 Some(kind) => {
                     format!("The service answered with {kind} of {} bytes, which cannot be shown here.", body.len())
@@ -330,11 +332,7 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
             "The service answered with status {status}; it is not known whether it was done. Do not try again."
         )),
         _ => {
-            let reason = json.as_ref().and_then(|json| {
-                let reasons = ["/message", "/error", "/detail", "/error/message", "/errors/0"];
-                reasons.iter().find_map(|place| json.pointer(place).and_then(Value::as_str))
-            });
-            let reason = cut(reason.unwrap_or_default().to_owned(), LONGEST_REASON);
+            let reason = json.as_ref().map(refusal::reason_in).unwrap_or_default();
             let told = ToolOutcome::failed(if reason.is_empty() {
                 format!("The service answered with status {status}.")
             } else {

@@ -125,7 +125,7 @@ impl ServiceRequest {
             Ok(answer) if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) => {
                 ToolOutcome::succeeded(Value::Null)
             }
-            Ok(answer) => report(&answer, self.effect, hidden),
+            Ok(answer) => report(&answer, self.effect, &self.template.refused_by, hidden),
             Err(error) => unanswered(error, self.effect, |why| format!("The request was not sent: {why}.")),
         }
     }

@@ -117,6 +117,36 @@ async fn an_action_without_a_record_acts_again_only_after_its_confirmation_also_
     assert_eq!(steps(&plan)[1..], ["second unknown", "third runs"], "{plan}");
 }
 
+/// Whether the action was under way depends on the version that ran, not on the one that goes on.
+#[tokio::test]
+async fn an_action_without_a_record_needs_its_confirmation_also_where_another_version_would_skip_it() {
+    let (world, books) = books().await;
+    let if_told = json!({"condition": {"path": "go", "op": "==", "value": "yes"}});
+    let actions = json!([
+        and(post("first", "refused"), json!({"on_error": "continue"})),
+        and(post("second", "one"), if_told),
+        and(post("third", "two"), json!({"catch": [post("tell", "told")]})),
+    ]);
+    let with = |go: &str| and(world.manual(&actions), json!({"variables": {"go": go}}));
+    let automation = world.activate(&with("yes")).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["refused", "one", "two"]);
+    let id = run.id.to_string();
+    for part in ["0001#action", "0002#action"] {
+        world.aws.delete_part("automation_runs", &id, part);
+    }
+    let mut row = whole_row(&world, &id);
+    row["status"] = json!("cancelled");
+    world.aws.put("automation_runs", &row);
+    let automation = automation.id.to_string();
+    let etag = world.automation("GET", &format!("/{automation}"), &Value::Null).await.headers["etag"].clone();
+    world.put_automation(&automation, &etag, &with("no")).await.expect(200);
+    world.automation("POST", &format!("/{automation}/activate"), &json!({"version": 2})).await.expect(200);
+    let plan = retry(&world, &id, &json!({"version": "active"})).await.expect(200);
+    assert_eq!(steps(&plan), ["first runs", "second unknown", "third runs", "tell runs"], "{plan}");
+}
+
 #[tokio::test]
 async fn a_retry_that_ended_before_a_kept_result_can_be_retried() {
     let (world, books) = books().await;
@@ -236,4 +266,41 @@ async fn a_run_without_a_failed_action_cannot_be_retried() {
     let stranger = Event::post(&format!("/api/{}/runs/{}/retry", world.other.slug, completed.id), &json!({}));
     assert_eq!(world.send("runs", &stranger.user(&world.other.user_id)).await.status, 404);
     assert_eq!(entered(&books), ["one"]);
+}
+
+/// Told once of the first failure, the team is told of the next one, too.
+#[tokio::test]
+async fn a_catch_runs_again_when_its_action_fails_again() {
+    let (world, books) = books().await;
+    let actions = json!([and(post("a", "refused"), json!({"catch": [post("tell", "told")]})), post("last", "two")]);
+    let definition = and(world.manual(&actions), json!({"catch": [post("end", "ended")]}));
+    let automation = world.activate(&definition).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["refused", "told", "two", "ended"]);
+    let id = run.id.to_string();
+    let plan = retry(&world, &id, &json!({})).await.expect(200);
+    assert_eq!(steps(&plan), ["a runs", "tell runs", "last kept", "end runs"], "{plan}");
+    let begun = retry(&world, &id, &json!({"dry_run": false})).await;
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    let next = gone_on(&world, &begun).await;
+    assert_eq!(entered(&books)[4..], ["refused", "told", "ended"], "once for each failure");
+    assert_eq!(statuses(&world, &next).await, ["a failed", "tell succeeded", "last succeeded", "end succeeded"]);
+}
+
+#[tokio::test]
+async fn an_action_of_a_catch_that_may_have_acted_acts_again_only_after_its_confirmation() {
+    let (world, books) = books().await;
+    let definition = and(world.manual(&json!([post("a", "refused")])), json!({"catch": [post("end", "broken")]}));
+    let automation = world.activate(&definition).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["refused", "broken"]);
+    let id = run.id.to_string();
+    assert_eq!(steps(&retry(&world, &id, &json!({})).await.expect(200)), ["a runs", "end unknown"]);
+    assert_eq!(retry(&world, &id, &json!({"dry_run": false})).await.wrong_fields(), ["confirm_unknown"]);
+    let begun = retry(&world, &id, &json!({"dry_run": false, "confirm_unknown": ["end"]})).await;
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    gone_on(&world, &begun).await;
+    assert_eq!(entered(&books), ["refused", "broken", "refused", "broken"]);
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{Json, Router, extract::Path, routing::any};
 use serde_json::{Value, json};
-use shared::models::{ActionResult, ActionStatus, RunStatus};
+use shared::models::{ActionResult, ActionStatus, AutomationRun, RunStatus};
 use tests::{
     Event, Fault, Options, Trouble, World,
     automation::{AMPLE, whole},
@@ -227,6 +227,15 @@ async fn the_quota_of_a_run_is_exact() {
     assert_eq!(entered(&books).len(), 5);
 }
 
+/// The places of a retry that need a confirmation.
+async fn asked_about(world: &World, run: &AutomationRun) -> Vec<String> {
+    let path = format!("/api/{}/runs/{}/retry", world.home.slug, run.id);
+    let plan = world.send("runs", &Event::post(&path, &json!({})).user(&world.home.user_id)).await.expect(200);
+    let actions = plan["actions"].as_array().unwrap().iter();
+    let unknown = actions.filter(|one| one["step"] == "unknown");
+    unknown.map(|one| one["action_id"].as_str().unwrap().to_owned()).collect()
+}
+
 /// A worker that died in three calls: a retry asks for a yes for each of them.
 #[tokio::test]
 async fn a_retry_asks_about_each_call_that_was_under_way() {
@@ -248,14 +257,27 @@ async fn a_retry_asks_about_each_call_that_was_under_way() {
     world.later();
     world.deliver_runs().await;
     assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Cancelled);
-    let path = format!("/api/{}/runs/{}/retry", world.home.slug, run.id);
-    let plan = world.send("runs", &Event::post(&path, &json!({})).user(&world.home.user_id)).await.expect(200);
-    let unknown: Vec<&str> = plan["actions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|one| one["step"] == "unknown")
-        .map(|one| one["action_id"].as_str().unwrap())
-        .collect();
-    assert_eq!(unknown, ["each[1].enter", "each[2].enter", "each[3].enter"], "{plan}");
+    assert_eq!(asked_about(&world, &run).await, ["each[1].enter", "each[2].enter", "each[3].enter"]);
+}
+
+/// The loop ends in another process, after a usage limit and without the two calls that were being made.
+#[tokio::test]
+async fn a_retry_asks_about_the_calls_of_a_loop_that_a_usage_limit_ended() {
+    let (world, books) = books().await;
+    let data = json!({"rows": [{"id": 1, "name": "used-up"}, {"id": 2, "name": "hangs"}, {"id": 3, "name": "hangs"}]});
+    let run = begun(&world, &json!([each(json!({"actions": [post("enter", "{{row.name}}")]}))]), &data).await;
+    let batch = world.aws.receive("runs", 900).unwrap();
+    let dies = async {
+        while entered(&books).len() < 3 || whole(&world, run.id).await.actions.len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = world.run_loop_batch(batch, AMPLE) => panic!("two calls hang"),
+        () = dies => {}
+    }
+    world.later();
+    world.deliver_runs().await;
+    assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Failed);
+    assert_eq!(asked_about(&world, &run).await, ["each[1].enter", "each[2].enter", "each[3].enter"]);
 }

@@ -151,6 +151,12 @@ async fn every_service_and_tool_of_the_catalogue_is_usable() {
                 .collect();
             assert_eq!(wrong, [""; 0], "{name} {example:?}");
         }
+        if let Binding::ApiRequest(template) = &row.binding
+            && template.fixed.contains_key("query")
+        {
+            let refused_by = &template.refused_by;
+            assert!(refused_by.iter().any(|place| place == "/errors"), "{name}: GraphQL refuses with status 200");
+        }
     }
     let services = world.process.runs.catalogue.services.all().await.unwrap();
     assert!(services.len() >= 40, "{}", services.len());

@@ -41,12 +41,25 @@ impl<'a> OpenLoop<'a> {
             self.begun += 1;
         }
     }
+
+    /// Places of the calls that come next in the running items.
+    fn next_calls(&self, now: Timestamp) -> Vec<String> {
+        let place = |lane: &Lane<'_>| match lane.run.next(now) {
+            Next::Call(planned) => Some(planned.id),
+            _ => None,
+        };
+        self.lanes.iter().filter_map(place).collect()
+    }
 }
 
 impl<'a> ActionRun<'a> {
     pub(super) fn next_of_lanes(&self, going: &OpenLoop<'a>, taken: &[String], now: Timestamp) -> Next<'a> {
         if going.stops_run.is_some() || self.is_full() {
-            return if taken.is_empty() { Next::Settled(Box::new(self.end_of_loop(going, now))) } else { Next::Busy };
+            if !taken.is_empty() {
+                return Next::Busy;
+            }
+            let under_way = if self.resumed { going.next_calls(now) } else { Vec::new() };
+            return Next::Settled(Box::new(ActionResult { under_way, ..self.end_of_loop(going, now) }));
         }
         let free = going.lanes.iter().filter(|lane| !taken.iter().any(|place| lane.has(place)));
         free.map(|lane| lane.run.next(now)).find(|next| !matches!(next, Next::Over(_))).unwrap_or(Next::Busy)

@@ -109,6 +109,7 @@ impl PlannedAction<'_> {
             kind: StepKind::Action,
             path: (self.id != self.action_id).then(|| self.id.clone()),
             keys: Vec::new(),
+            under_way: Vec::new(),
             note: None,
             // No tool was called.
             had_no_effect: true,

@@ -21,6 +21,7 @@ impl<'a> ActionRun<'a> {
     /// # Errors
     /// If its output is not JSON, or it belongs to another step.
     pub fn record(&mut self, result: &ActionResult) -> Result<()> {
+        self.resumed = false;
         self.results += 1;
         let texts = [&result.arguments, &result.output, &result.error, &result.condition_result];
         self.bytes += texts.into_iter().flatten().map(String::len).sum::<usize>();

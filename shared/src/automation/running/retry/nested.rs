@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::{Map, Value};
-
-use super::{RetryAction, Step, again, keep, runs, unknown};
+use super::{RetryAction, Step, Version, again, keep, runs, unknown};
 use crate::{
     Result,
     automation::{
-        RunData,
         definition::{
-            Action,
-            steps::{Branch, Choose, ForEach, Step as DefinedStep, all_steps},
+            Action, Definition,
+            steps::{Branch, Choose, ForEach, Step as DefinedStep},
         },
-        running::action_run::{ActionRun, Next},
+        running::action_run::Next,
     },
     models::{ActionResult, ActionStatus, KeptAction, StepKind, Timestamp},
 };
@@ -23,14 +20,10 @@ const KEPT: u32 = 1_000_000;
 
 /// The places at which the earlier run ended without a result, in a call of a tool. In a loop whose items ran at the same time
 /// there may be several.
-pub(super) fn stopped_at(
-    earlier: (&[DefinedStep], &[DefinedStep]),
-    variables: &Map<String, Value>,
-    data: &RunData,
-    results: &[ActionResult],
-) -> Result<Vec<String>> {
-    let run = ActionRun::resume(earlier, variables, data, results)?;
-    let (mut passed, mut stopped_at) = (Vec::new(), Vec::new());
+pub(super) fn stopped_at(earlier: &Version, results: &[ActionResult]) -> Result<Vec<String>> {
+    let run = earlier.resumed(results)?;
+    let mut stopped_at: Vec<String> = results.iter().flat_map(|result| &result.under_way).cloned().collect();
+    let mut passed = Vec::new();
     loop {
         match run.next_beside(&passed, Timestamp::now()) {
             Next::Call(planned) => {
@@ -38,6 +31,10 @@ pub(super) fn stopped_at(
                 stopped_at.push(planned.id);
             }
             Next::Settled(result) if result.kind != StepKind::ForEachEnd => passed.push(result.place().to_owned()),
+            Next::Settled(end) => {
+                stopped_at.extend(end.under_way);
+                return Ok(stopped_at);
+            }
             _ => return Ok(stopped_at),
         }
     }
@@ -45,15 +42,18 @@ pub(super) fn stopped_at(
 
 /// The treatment of each result of the earlier run, and of the steps without one.
 pub(super) fn plan(
-    steps: &[DefinedStep],
-    earlier: &[DefinedStep],
+    definition: &Definition,
+    earlier: &Definition,
     results: &BTreeMap<u32, ActionResult>,
     stopped_at: &[String],
 ) -> (Vec<RetryAction>, Vec<KeptAction>) {
     let (mut loops, mut loops_before) = (HashMap::new(), HashMap::new());
-    loops_around(steps, &Vec::new(), &mut loops);
-    loops_around(earlier, &Vec::new(), &mut loops_before);
-    let (steps, earlier) = (all_steps(steps), all_steps(earlier));
+    loops_around(definition.steps(), &Vec::new(), &mut loops);
+    loops_around(earlier.steps(), &Vec::new(), &mut loops_before);
+    loops_around(&definition.catch, &Vec::new(), &mut loops);
+    loops_around(&earlier.catch, &Vec::new(), &mut loops_before);
+    let (caught, caught_before) = (definition.caught_ids(), earlier.caught_ids());
+    let (steps, earlier) = (definition.all_steps(), earlier.all_steps());
     let of_id = |steps: &[&DefinedStep], id: &str| steps.iter().copied().find(|step| step.id() == Some(id)).cloned();
     let (mut planned, mut kept) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
@@ -66,10 +66,14 @@ pub(super) fn plan(
         }
         reached.insert(result.action_id.clone());
         let Some(step) = of_id(&steps, &result.action_id) else { continue };
-        let has_its_place = loops.get(&*result.action_id) == loops_before.get(&*result.action_id);
-        let same = has_its_place && of_id(&earlier, &result.action_id).is_some_and(|before| is_same(&before, &step));
+        let id = &*result.action_id;
+        let in_catch = (caught.contains(id), caught_before.contains(id));
+        let has_its_place = loops.get(id) == loops_before.get(id) && in_catch.0 == in_catch.1;
+        let same = has_its_place && of_id(&earlier, id).is_some_and(|before| is_same(&before, &step));
         let keeping = KeptAction { index: KEPT.saturating_add(*number), from: *number };
-        let again = if result.kind == StepKind::Action {
+        let again = if in_catch == (true, true) {
+            of_a_catch(result, keeping)
+        } else if result.kind == StepKind::Action {
             again(result, same, before_failures, keeping)
         } else {
             of_a_step_around(result, same, before_failures, keeping)
@@ -114,6 +118,16 @@ fn loops_around<'a>(steps: &'a [DefinedStep], around: &Loops<'a>, found: &mut Ha
     }
 }
 
+/// A `catch` belongs to one failure, so nothing in it is kept; what may have acted needs a confirmation nevertheless.
+fn of_a_catch(result: &ActionResult, kept: KeptAction) -> Step {
+    match result.status {
+        ActionStatus::Failed | ActionStatus::Unknown if result.kind == StepKind::Action => {
+            again(result, false, false, kept)
+        }
+        _ => runs("It answered the earlier failure, and runs again after a new one."),
+    }
+}
+
 /// A loop keeps its list, and a choice its branch.
 fn of_a_step_around(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAction) -> Step {
     match result.status {
@@ -140,12 +154,14 @@ fn shown(place: &str, step: &DefinedStep, again: Step) -> RetryAction {
 pub(super) fn is_same(one: &DefinedStep, other: &DefinedStep) -> bool {
     match (one, other) {
         (DefinedStep::Action(one), DefinedStep::Action(other)) => {
-            let placeless = |action: &Action| Action { pointer: String::new(), ..action.clone() };
+            let placeless = |action: &Action| Action { pointer: String::new(), catch: Vec::new(), ..action.clone() };
             placeless(one) == placeless(other)
         }
         (DefinedStep::ForEach(one), DefinedStep::ForEach(other)) => {
-            let placeless =
-                |each: &ForEach| ForEach { pointer: String::new(), steps: Vec::new(), at_once: 1, ..each.clone() };
+            let placeless = |each: &ForEach| {
+                let (pointer, steps, catch) = (String::new(), Vec::new(), Vec::new());
+                ForEach { pointer, steps, catch, at_once: 1, ..each.clone() }
+            };
             placeless(one) == placeless(other)
         }
         (DefinedStep::Wait(one), DefinedStep::Wait(other)) => {
