@@ -1,7 +1,6 @@
 //! Access to the MCP server, and the discovery for unauthorized clients: the rules of an OAuth 2.1 resource server
 //! (MCP specification 2026-07-28, authorization; RFC 9728, RFC 6750) and of browsers.
 
-use lambda_http::{RequestExt, request::RequestContext};
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
@@ -132,10 +131,4 @@ pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
     ];
     let allowed = allowed.map(|(name, value)| (name, value.to_owned()));
     Ok(Reply::no_content().with_headers(headers(deps, request)?.into_iter().chain(allowed)))
-}
-
-/// Which host API Gateway says that the request came to.
-pub(crate) fn gateway_host(request: &Request) -> Option<String> {
-    let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
-    context.domain_name.clone()
 }
