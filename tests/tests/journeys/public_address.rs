@@ -73,3 +73,15 @@ async fn an_event_signed_for_the_gateways_host_is_taken_and_one_for_a_third_host
         }
     }
 }
+
+#[tokio::test]
+async fn a_token_for_the_mcp_server_at_the_gateways_host_is_accepted_and_one_for_a_third_host_is_not() {
+    let world = world().await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let mut claims = world.issuer.claims(&world.home.user_id);
+    for (base, status) in [(OF_GATEWAY, 200), (PUBLIC, 200), (THIRD, 401)] {
+        claims["aud"] = json!(format!("{base}/api/{}/mcp", world.home.slug));
+        let bearer = format!("Bearer {}", world.issuer.signed("es256", &claims));
+        world.send("mcp", &world.mcp_event(&ping).header("authorization", &bearer)).await.expect(status);
+    }
+}
