@@ -67,6 +67,9 @@ impl Lifecycle {
             if !self.reissues.save(&mut reissue).await? {
                 break;
             }
+            if reissue.triggers_complete {
+                tracing::info!("the triggers at Pipedream were compared with the current address");
+            }
         }
         Ok(())
     }
