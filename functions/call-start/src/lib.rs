@@ -69,7 +69,7 @@ pub struct Deps {
     pub accounts: Accounts,
     pub vapi: Vapi,
     pub executions: Queue<Queued>,
-    /// The address under which Twilio reaches us, which it signs.
+    /// The address that Twilio gets from us. It signs this one or the gateway's.
     pub public_url: String,
     /// How long the start of a call waits for its tools.
     pub context_due: Duration,
@@ -103,9 +103,9 @@ pub(crate) struct Form;
 
 /// Take an incoming call in
 ///
-/// The voice URL of a number at Twilio. Let in by `X-Twilio-Signature` under the number's own auth token, for the address
-/// that the deployment calls its public one, when `To` is the number and `AccountSid` the account of its credentials.
-/// Everything else is answered with the same 403, also where there is no such number.
+/// The voice URL of a number at Twilio. Let in by `X-Twilio-Signature` under the number's own auth token, for the
+/// deployment's public address or the host that API Gateway served, when `To` is the number and `AccountSid` the account of
+/// its credentials. Everything else is answered with the same 403, also where there is no such number.
 ///
 /// Parameters that say whose call it is may stand in the form once. Twilio's form goes on to VAPI as it came (or, when
 /// the number has a `vapi_phone_number_id`, a call is created for the agent's assistant), and VAPI's `TwiML` is the

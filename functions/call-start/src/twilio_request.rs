@@ -1,6 +1,6 @@
 //! Twilio's request about an incoming call: its authentication and its form.
 
-use lambda_http::{Request, RequestExt};
+use lambda_http::Request;
 use shared::{
     Error, Result,
     clients::twilio,
@@ -102,8 +102,9 @@ pub(crate) async fn verify(deps: &Deps, number: &PhoneNumber, incoming: &Incomin
 pub(crate) async fn signed(deps: &Deps, number: &PhoneNumber, request: &Request) -> Result<twilio::Account> {
     let signature = signature(request)?;
     let account: twilio::Account = deps.secrets.get(&number.credentials_secret).await?;
-    let url = public_url(&deps.public_url, request);
-    let signed = twilio_signature::is_valid(account.auth_token(), &url, http::body(request), signature);
+    let urls = http::called_addresses(&deps.public_url, request);
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let signed = twilio_signature::is_valid(account.auth_token(), &urls, http::body(request), signature);
     if signed { Ok(account) } else { Err(refused()) }
 }
 
@@ -112,17 +113,6 @@ pub(crate) async fn signed(deps: &Deps, number: &PhoneNumber, request: &Request)
 pub(crate) fn signature(request: &Request) -> Result<&str> {
     let signature = request.headers().get("x-twilio-signature").and_then(|value| value.to_str().ok());
     signature.ok_or_else(refused)
-}
-
-/// The address as Twilio called it: the signature does not cover API Gateway's own host and stage.
-fn public_url(base: &str, request: &Request) -> String {
-    let query = request.uri().query().filter(|query| !query.is_empty());
-    let path = request.raw_http_path();
-    let path = if path.is_empty() { request.uri().path() } else { path };
-    match query {
-        Some(query) => format!("{base}{path}?{query}"),
-        None => format!("{base}{path}"),
-    }
 }
 
 #[cfg(test)]

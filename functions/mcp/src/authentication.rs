@@ -1,11 +1,12 @@
 //! Access to the MCP server, and the discovery for unauthorized clients: the rules of an OAuth 2.1 resource server
 //! (MCP specification 2026-07-28, authorization; RFC 9728, RFC 6750) and of browsers.
 
-use lambda_http::{RequestExt, request::RequestContext};
+use std::iter;
+
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
-    http::{Found, NoToken, Reply, Request, VerifiedToken},
+    http::{self, Found, NoToken, Reply, Request, VerifiedToken},
     models::{Member, Slug},
     platform::McpSettings,
 };
@@ -25,7 +26,11 @@ pub struct Settings {
 /// The address of an organization's server in the one spelling in which tokens name it (RFC 8707): scheme and host in small
 /// letters, no slash at the end.
 pub(crate) fn resource(deps: &Deps, slug: &Slug) -> String {
-    format!("{}/api/{slug}/mcp", origin(&deps.authentication.public_url))
+    server_at(&deps.authentication.public_url, slug)
+}
+
+fn server_at(base: &str, slug: &Slug) -> String {
+    format!("{}/api/{slug}/mcp", origin(base))
 }
 
 /// Scheme, host and path of an address.
@@ -62,8 +67,10 @@ pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
 
 /// A member who shows a good token.
 pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Member> {
+    let of_gateway = http::gateway_host(found.request).map(|host| server_at(&format!("https://{host}"), slug));
     let resource = resource(deps, slug);
-    let token = deps.tokens.of_request(found.request, &resource, found.deadline).await;
+    let resources: Vec<&str> = iter::once(resource.as_str()).chain(of_gateway.as_deref()).collect();
+    let token = deps.tokens.of_request(found.request, &resources, found.deadline).await;
     let token = token.map_err(|refused| unauthenticated(deps, slug, refused))?;
     if let Some(scopes) = deps.authentication.mcp.scopes.as_deref().filter(|scopes| !token.has_scopes(scopes)) {
         return Err(insufficient(deps, slug, scopes, &token));
@@ -132,10 +139,4 @@ pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
     ];
     let allowed = allowed.map(|(name, value)| (name, value.to_owned()));
     Ok(Reply::no_content().with_headers(headers(deps, request)?.into_iter().chain(allowed)))
-}
-
-/// Which host API Gateway says that the request came to.
-pub(crate) fn gateway_host(request: &Request) -> Option<String> {
-    let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
-    context.domain_name.clone()
 }

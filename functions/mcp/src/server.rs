@@ -45,8 +45,8 @@ pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
 
 /// Has `rmcp` answer a request with this server's tools.
 pub(crate) async fn serve<S: ServerHandler + Clone>(deps: &Deps, request: &Request, server: S) -> Result<Reply> {
-    // The second is the gateway's own host name, if this API has another one.
-    let hosts = std::iter::once(authentication::host(deps)).chain(authentication::gateway_host(request));
+    let of_gateway = http::gateway_host(request).map(str::to_owned);
+    let hosts = std::iter::once(authentication::host(deps)).chain(of_gateway);
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)

@@ -2,7 +2,8 @@
 //!
 //! It finishes or undoes open changes between VAPI, Secrets Manager or `EventBridge` Scheduler and the tables. Gives
 //! `{"settled": [...], "left": [...]}`, each `{intent, change, outcome}`. It also queues late occurrences of schedules, wakes
-//! runs whose approvals are over, and continues to give VAPI's tools a new token and address after a change of either.
+//! runs whose approvals are over, and continues to give VAPI's tools a new token and address, and Pipedream's triggers a new
+//! address, after a change of either.
 
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ impl Deps {
     }
 }
 
-/// Kept back for tools that need a new token, even if many changes are open.
+/// Kept back for tools and triggers that need a new token or address, even if many changes are open.
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
@@ -51,9 +52,9 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
         tracing::error!("some runs with expired approvals could not be woken: {}", error::chain(&error));
     }
     let report = Box::pin(deps.lifecycle.settle(&deps.triggers, deadline.reserving(REISSUE))).await;
-    if let Err(error) = Box::pin(deps.lifecycle.reissue(deadline)).await {
+    if let Err(error) = Box::pin(deps.lifecycle.reissue(&deps.triggers, deadline)).await {
         failures += 1;
-        tracing::error!("tools at VAPI could not be given their current token and address: {}", error::chain(&error));
+        tracing::error!("tools or triggers could not be given their new token and address: {}", error::chain(&error));
     }
     let report = report?;
     failures += report.failures;

@@ -13,9 +13,9 @@ const ORIGINS: [&str; 3] = ["own_origin", "dashboard_origins", "stream_origins"]
 const EVERYBODY: &str = "all";
 
 pub(crate) async fn person(deps: &Deps, found: &Found<'_>) -> Result<Person> {
-    let own = || own_address(found.request).unwrap_or_default();
-    let resource = deps.public_url.clone().unwrap_or_else(own);
-    let token = deps.tokens.of_request(found.request, &resource, found.deadline).await;
+    let own = own_address(found.request);
+    let resources: Vec<&str> = own.as_deref().into_iter().chain(deps.public_url.as_deref()).collect();
+    let token = deps.tokens.of_request(found.request, &resources, found.deadline).await;
     let token = token.map_err(unauthenticated)?;
     deps.access.person_by_token(found, &token).await
 }

@@ -45,7 +45,7 @@ pub struct Deps {
     pub access: Access,
     pub tokens: TokenVerifier,
     pub turns: Turns,
-    /// Where it is reached, if not at the REST API's own endpoint.
+    /// Where it is reached, beside the REST API's own endpoint.
     pub public_url: Option<String>,
 }
 

@@ -44,7 +44,7 @@ pub struct Deps {
     /// Of the phone numbers' accounts.
     pub secrets: Secrets,
     pub quotas: Quotas,
-    /// Under which the services reach us.
+    /// Services sign this address or the gateway's.
     pub public_url: String,
     /// How long events are kept.
     pub kept: Duration,
@@ -155,10 +155,11 @@ async fn receive_and_dispatch(
     deadline: Deadline,
 ) -> Result<Reply> {
     let scheme = Scheme::of_service(service);
-    let url = public_url(&deps.public_url, request);
+    let urls = http::called_addresses(&deps.public_url, request);
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
     let asked = WebhookRequest {
         method: request.method().as_str(),
-        url: &url,
+        urls: &urls,
         headers: request.headers(),
         body: http::body(request),
         source: sender(request),
@@ -325,16 +326,4 @@ async fn google_key(
 fn sender(request: &Request) -> Option<IpAddr> {
     let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
     context.http.source_ip.as_ref()?.parse().ok()
-}
-
-/// The address as the service called it.
-fn public_url(base: &str, request: &Request) -> String {
-    let path = match request.raw_http_path() {
-        "" => request.uri().path(),
-        path => path,
-    };
-    match request.uri().query().filter(|query| !query.is_empty()) {
-        Some(query) => format!("{base}{path}?{query}"),
-        None => format!("{base}{path}"),
-    }
 }

@@ -293,6 +293,21 @@ impl SettleAbove for Triggers {
             Ok("the triggers of an automation are in place")
         })
     }
+
+    fn readdress_triggers<'a>(
+        &'a self,
+        after: Option<&'a str>,
+        deadline: Deadline,
+    ) -> BoxFuture<'a, Result<Option<String>>> {
+        Box::pin(async move {
+            let (left, next) = Box::pin(self.pipedream.readdress(after, deadline)).await?;
+            for row in left {
+                let change = Change::AutomationTrigger { automation_id: row.id };
+                open(&self.intents, &Intent::new(row.organization_id, change, Duration::ZERO)).await?;
+            }
+            Ok(next)
+        })
+    }
 }
 
 /// The trigger of a version, and a hash of its type and configuration.

@@ -2,6 +2,7 @@
 
 mod accept;
 pub mod access;
+mod addresses;
 mod bearer;
 mod body;
 mod events;
@@ -20,6 +21,7 @@ mod token;
 
 pub use accept::accepted_text;
 pub use access::{Access, Person};
+pub use addresses::{called_addresses, gateway_host};
 pub use bearer::bearer;
 pub use body::{body, json_body};
 pub use declare::operation;

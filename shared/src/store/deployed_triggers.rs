@@ -60,9 +60,15 @@ impl DeployedTriggers {
         asked.send().await
     }
 
-    pub async fn deployed(&self, lease: &Lease, trigger_id: &str) -> Result<()> {
-        let deployed = lease.update_in_transaction("SET #trigger_id = :trigger").with([(":trigger", text(trigger_id))]);
-        deployed.send().await
+    /// Pipedream has the trigger, and posts to this address.
+    pub async fn deployed(&self, lease: &Lease, trigger_id: &str, webhook_url: &str) -> Result<()> {
+        let deployed = lease.update_in_transaction("SET #trigger_id = :trigger, #webhook_url = :url");
+        deployed.with([(":trigger", text(trigger_id)), (":url", text(webhook_url))]).send().await
+    }
+
+    /// A page of all organizations' triggers, for `settle`, and the key to continue after.
+    pub async fn page(&self, after: Option<&str>, limit: i32) -> Result<(Vec<DeployedTrigger>, Option<String>)> {
+        self.table.scan().rows_after(after, limit).await
     }
 
     pub async fn delete(&self, row: &DeployedTrigger, lease: Lease) -> Result<()> {

@@ -1,7 +1,7 @@
-//! The progress of the reissue of tools: the item `reissue` in the table `tools`.
+//! The progress of the reissue of tools and triggers: the item `reissue` in the table `tools`.
 
 use super::{
-    database::{Database, id, number, rows, to_item},
+    database::{Database, id, number, to_item},
     table::Table,
     write::set_all,
 };
@@ -31,18 +31,15 @@ impl Reissues {
     pub async fn save(&self, reissue: &mut Reissue) -> Result<bool> {
         let seen = reissue.version;
         reissue.version += 1;
-        let (change, values) = set_all(to_item(reissue)?, &["after"]);
+        let (change, values) = set_all(to_item(reissue)?, &["after", "triggers_after"]);
         let write = self.table.update(id(KEY), change).when("attribute_not_exists(#id) OR #version = :seen");
         let seen = i64::try_from(seen).unwrap_or(i64::MAX);
         write.with_all(values).with([(":seen", number(seen))]).unless_refused().await
     }
 
-    /// A page of all organizations' tools at VAPI, for `settle`, and the key to continue after. Unreadable tools are reported
-    /// and skipped.
+    /// A page of all organizations' tools at VAPI, for `settle`, and the key to continue after.
     pub async fn tools_at_vapi(&self, after: Option<&str>, limit: i32) -> Result<(Vec<Tool>, Option<String>)> {
         let tools = self.table.scan().filter("attribute_exists(#external_tool_id)");
-        let (items, next) = tools.page(after.map(id), Some(limit)).await?;
-        let next = next.and_then(|key| key.get("id")?.as_s().ok().cloned());
-        Ok((rows(items), next))
+        tools.rows_after(after, limit).await
     }
 }

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 };
 use serde::de::DeserializeOwned;
 
-use super::database::{Item, failed, from_item, owned, rows};
+use super::database::{Item, failed, from_item, id, owned, rows};
 use crate::{Deadline, Error, Result, backoff::Backoff, models::OrganizationId};
 
 /// DynamoDB takes 100 keys per batch.
@@ -252,6 +252,17 @@ impl Query {
             .set_limit(limit);
         let found = Box::pin(query.send()).await.map_err(failed)?;
         Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
+    }
+
+    /// A page of the rows of a table keyed by `id`, and the id to continue after. Unreadable rows are reported and skipped.
+    pub(super) async fn rows_after<T: DeserializeOwned>(
+        &self,
+        after: Option<&str>,
+        limit: i32,
+    ) -> Result<(Vec<T>, Option<String>)> {
+        let (items, next) = self.page(after.map(id), Some(limit)).await?;
+        let next = next.and_then(|key| key.get("id")?.as_s().ok().cloned());
+        Ok((rows(items), next))
     }
 
     /// A page of a list and the item to continue after. Where filters leave out many items, further ones are read, within bounds:

@@ -73,7 +73,8 @@ pub struct HookSecret {
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookRequest<'a> {
     pub method: &'a str,
-    pub url: &'a str,
+    /// The addresses that the service may have called, which differ in their bases only: it signed one of them.
+    pub urls: &'a [&'a str],
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
     /// The sender's address.

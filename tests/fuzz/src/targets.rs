@@ -135,7 +135,7 @@ pub fn twilio_form(data: &[u8]) {
     }
     let token = SecretString::from(SECRET);
     let signature = String::from_utf8_lossy(signature);
-    assert!(!twilio_signature::is_valid(&token, ADDRESS, form, &signature), "nobody knows the token");
+    assert!(!twilio_signature::is_valid(&token, &[ADDRESS], form, &signature), "nobody knows the token");
 }
 
 /// VAPI's answer for Twilio.
@@ -198,7 +198,7 @@ pub fn webhook_headers(data: &[u8]) {
 }
 
 fn request<'a>(headers: &'a HeaderMap, body: &'a [u8]) -> WebhookRequest<'a> {
-    WebhookRequest { method: "POST", url: ADDRESS, headers, body, source: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) }
+    WebhookRequest { method: "POST", urls: &[ADDRESS], headers, body, source: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) }
 }
 
 fn signed(scheme: Scheme, body: &[u8]) -> HeaderMap {

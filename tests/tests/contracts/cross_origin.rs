@@ -251,6 +251,7 @@ fn stage_variables(parameters: &[(&str, &str)]) -> BTreeMap<String, String> {
 async fn the_streamed_chat_lets_in_the_console_and_the_dashboards() {
     const CHAT: &str = "https://chat.example";
     const OWN: &str = "https://api.example";
+    const PUBLIC: &str = "https://calls.acme.example";
     const ELSE: &str = "https://evil.example";
     let (chat, app) = (("StreamOrigins", CHAT), ("DashboardOrigins", APP));
     for (parameters, may) in [
@@ -258,11 +259,12 @@ async fn the_streamed_chat_lets_in_the_console_and_the_dashboards() {
         (&[chat], &[OWN, CHAT]),
         (&[chat, app], &[OWN, CHAT, APP]),
         (&[app], &[OWN, APP]),
-        (&[chat, ("DashboardOrigins", "*")], &[OWN, CHAT, APP, ELSE]),
-        (&[("StreamOrigins", "*")], &[OWN, CHAT, APP, ELSE]),
+        (&[("PublicUrl", PUBLIC)], &[OWN, PUBLIC]),
+        (&[chat, ("DashboardOrigins", "*")], &[OWN, PUBLIC, CHAT, APP, ELSE]),
+        (&[("StreamOrigins", "*")], &[OWN, PUBLIC, CHAT, APP, ELSE]),
     ] {
         let deployed = Chat::deployed(parameters).await;
-        for origin in [OWN, CHAT, APP, ELSE] {
+        for origin in [OWN, PUBLIC, CHAT, APP, ELSE] {
             let seen = deployed.fetch(origin, &deployed.bearer).await;
             if may.contains(&origin) {
                 // The user is not a member of this organization.

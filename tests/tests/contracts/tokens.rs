@@ -25,7 +25,7 @@ fn verifier(issuer: &Issuer) -> TokenVerifier {
 }
 
 async fn verify(verifier: &TokenVerifier, token: &str) -> Result<VerifiedToken, NoToken> {
-    verifier.verify(token, RESOURCE, Deadline::after(Duration::from_secs(5))).await
+    verifier.verify(token, &[RESOURCE], Deadline::after(Duration::from_secs(5))).await
 }
 
 #[track_caller]

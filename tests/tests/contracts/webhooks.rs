@@ -73,7 +73,7 @@ impl Case {
     fn receive(&self) -> Result<Delivery, Rejection> {
         let request = WebhookRequest {
             method: &self.method,
-            url: &self.url,
+            urls: &[self.url.as_str()],
             headers: &self.headers,
             body: &self.body,
             source: None,

@@ -77,7 +77,7 @@ pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
     let token = tokens["id_token"].as_str().unwrap().to_owned();
     let keys = Jwks::new(&at("issuer"), Some(at("jwks_uri"))).unwrap();
     let verifier = TokenVerifier::new(at("issuer"), vec![client.to_owned()], keys);
-    verifier.verify(&token, "", Deadline::after(Duration::from_secs(5))).await.unwrap();
+    verifier.verify(&token, &[], Deadline::after(Duration::from_secs(5))).await.unwrap();
     let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
     let claims: Value = serde_json::from_slice(&claims).unwrap();
     assert_eq!((&claims["email"], &claims["nonce"]), (&json!(about.console_user.email), &json!("nonce-1")));

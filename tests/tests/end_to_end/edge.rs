@@ -72,7 +72,8 @@ async fn is_as_deployed(stack: &Stack, http: &reqwest::Client, wanted: &Deployme
     let id = rest["item"][0]["id"].as_str().unwrap();
     let stages = aws(stack, http, "apigateway", &format!("/restapis/{id}/stages")).await;
     let mut variables = wanted.properties("StreamStage").unwrap()["Variables"].clone();
-    variables["own_origin"] = stack.description.api_url.clone().into();
+    let endpoint = apis["items"][0]["apiEndpoint"].as_str().unwrap();
+    variables["own_origin"] = format!("{},{endpoint}", stack.description.api_url).into();
     assert_eq!(stages["item"][0]["variables"], variables);
     let mut reserved = 0;
     for (id, declared) in template.resources("AWS::Serverless::Function") {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tests::{Fault, World, webhooks::Signer};
 
 const DEPLOY: &str = "/triggers/deploy";
+const NEW_ADDRESS: &str = "https://calls.acme.example";
 
 /// Gmail's events as the catalogue has them, and Slack to post to.
 fn gmail(world: &World) {
@@ -62,7 +63,7 @@ async fn post(world: &World, id: &str, verb: &str, body: &Value) -> tests::Answe
 /// The one hook, with the address that Pipedream posts to.
 fn hook_of(world: &World) -> Value {
     let mut hook = world.aws.rows("hooks").remove(0);
-    hook["url"] = json!(world.pipedream.triggers()[0].webhook_url);
+    hook["url"] = json!(world.pipedream.triggers()[0].webhook_url());
     hook
 }
 
@@ -93,10 +94,10 @@ async fn a_trigger_is_deployed_with_the_automation_and_its_events_run_it() {
     );
     assert_eq!(world.aws.rows("intents"), [] as [Value; 0]);
     let hook = hook_of(&world);
-    assert!(trigger.webhook_url.ends_with(&format!("/api/hooks/pipedream/{}", hook["id"].as_str().unwrap())));
-    assert!(!json!(world.aws.rows("hooks")).to_string().contains(&trigger.signing_key));
+    assert!(trigger.webhook_url().ends_with(&format!("/api/hooks/pipedream/{}", hook["id"].as_str().unwrap())));
+    assert!(!json!(world.aws.rows("hooks")).to_string().contains(trigger.signing_key()));
 
-    let key = trigger.signing_key.as_str();
+    let key = trigger.signing_key();
     let mail = message("18c2", "Invoice 2026-117");
     for _delivery in 0..2 {
         world.deliver_signed(&hook, Signer::Pipedream(key), &mail).await.expect(200);
@@ -125,7 +126,7 @@ async fn other_params_are_another_trigger_and_a_deletion_takes_it_along() {
     post(&world, &id, "activate", &json!({"version": 2})).await.expect(200);
     let second = world.pipedream.triggers();
     assert_eq!((second.len(), &second[0].configured_props["labels"]), (1, &json!(["Label_7"])));
-    assert_ne!((&second[0].id, &second[0].webhook_url), (&first.id, &first.webhook_url));
+    assert_ne!((&second[0].id, second[0].webhook_url()), (&first.id, first.webhook_url()));
     world.automation("DELETE", &format!("/{id}"), &Value::Null).await;
     nothing_left(&world);
 }
@@ -136,7 +137,7 @@ async fn events_of_the_version_before_do_not_start_the_present_one() {
     let world = world().await;
     let id = saved(&world, &invoices(&world, "INBOX")).await;
     post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
-    let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key.clone());
+    let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key().to_owned());
     let before = message("18c1", "Invoice 2026-116");
     world.deliver_signed(&hook, Signer::Pipedream(&key), &before).await.expect(200);
     world.put_automation(&id, "*", &invoices(&world, "Label_7")).await.expect(200);
@@ -186,7 +187,7 @@ async fn a_deployment_whose_answer_is_lost_is_found_and_not_repeated() {
         (&json!("active"), json!(triggers[0].id))
     );
     let mail = message("18c2", "Invoice");
-    world.deliver_signed(&hook, Signer::Pipedream(&triggers[0].signing_key), &mail).await.expect(200);
+    world.deliver_signed(&hook, Signer::Pipedream(triggers[0].signing_key()), &mail).await.expect(200);
     assert_eq!(world.runs_of(&id).len(), 1);
 }
 
@@ -211,7 +212,7 @@ async fn a_key_that_is_not_told_is_made_anew() {
     post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
     let trigger = world.pipedream.triggers().remove(0);
     let mail = message("18c2", "Invoice");
-    world.deliver_signed(&hook_of(&world), Signer::Pipedream(&trigger.signing_key), &mail).await.expect(200);
+    world.deliver_signed(&hook_of(&world), Signer::Pipedream(trigger.signing_key()), &mail).await.expect(200);
     assert_eq!(world.runs_of(&id).len(), 1);
 }
 
@@ -231,7 +232,7 @@ async fn a_trigger_that_is_deployed_again_signs_with_its_own_key() {
     let triggers = world.pipedream.triggers();
     assert_eq!(triggers.len(), 1, "{triggers:?}");
     let mail = message("18c2", "Invoice");
-    world.deliver_signed(&hook_of(&world), Signer::Pipedream(&triggers[0].signing_key), &mail).await.expect(200);
+    world.deliver_signed(&hook_of(&world), Signer::Pipedream(triggers[0].signing_key()), &mail).await.expect(200);
     assert_eq!(world.runs_of(&id).len(), 1);
 }
 
@@ -280,4 +281,99 @@ async fn without_an_account_nothing_is_activated() {
     let id = saved(&world, &definition).await;
     post(&world, &id, "activate", &json!({"version": 1})).await.expect(422);
     nothing_left(&world);
+}
+
+/// A new public address, and what `settle` does once every process knows it.
+async fn readdress(world: &mut World) {
+    NEW_ADDRESS.clone_into(&mut world.options.public_url);
+    world.restart();
+    world.settle().await;
+    world.aws.change("tools", "reissue", json!({"seen_at": "2026-01-01T00:00:00.000Z"}));
+    world.settle().await;
+}
+
+/// The addresses to which the only trigger posts.
+fn addresses(world: &World) -> Vec<String> {
+    let triggers = world.pipedream.triggers();
+    let [trigger] = &triggers[..] else { panic!("{triggers:?}") };
+    trigger.webhooks.iter().map(|webhook| webhook.url.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_deployed_trigger_follows_a_new_public_address_and_an_event_at_both_runs_once() {
+    // A row of an older version does not name the address.
+    for is_old_row in [false, true] {
+        let mut world = world().await;
+        let id = saved(&world, &invoices(&world, "INBOX")).await;
+        post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+        let before = world.pipedream.triggers().remove(0);
+        let path = world.hook_path(&hook_of(&world));
+        if is_old_row {
+            let mut row = world.aws.rows("deployed_triggers").remove(0);
+            assert!(row.as_object_mut().unwrap().remove("webhook_url").is_some(), "{row}");
+            world.aws.put("deployed_triggers", &row);
+        }
+        readdress(&mut world).await;
+        assert_eq!(addresses(&world), [format!("{NEW_ADDRESS}{path}")], "{is_old_row}");
+        let after = world.pipedream.triggers().remove(0);
+        assert_eq!(after.id, before.id, "it goes on where it was");
+        assert_eq!(world.aws.rows("deployed_triggers")[0]["webhook_url"], after.webhook_url());
+        assert_eq!(world.aws.rows("intents"), [] as [Value; 0]);
+        let mail = message("18c2", "Invoice 2026-117");
+        for key in [before.signing_key(), after.signing_key()] {
+            let event = world.signed(&path, Signer::Pipedream(key), &mail);
+            world.send("trigger", &event).await.expect(200);
+        }
+        assert_eq!(world.runs_of(&id).len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_trigger_whose_new_key_cannot_be_stored_keeps_its_old_address_until_it_is() {
+    let mut world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let before = world.pipedream.triggers().remove(0);
+    let path = world.hook_path(&hook_of(&world));
+    world.aws.inject(Fault::throttled("TransactWriteItems", "hooks").times(1_000));
+    readdress(&mut world).await;
+    let new = format!("{NEW_ADDRESS}{path}");
+    assert_eq!(addresses(&world), [before.webhook_url(), new.as_str()]);
+    let event = world.signed(&path, Signer::Pipedream(before.signing_key()), &message("18c2", "Invoice"));
+    world.send("trigger", &event).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
+    world.aws.clear_faults();
+    world.restart();
+    world.later();
+    world.settle().await;
+    assert_eq!(addresses(&world), [new]);
+    assert_eq!(world.aws.rows("intents"), [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn another_activation_gives_a_trigger_its_new_address_too() {
+    let mut world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let path = world.hook_path(&hook_of(&world));
+    NEW_ADDRESS.clone_into(&mut world.options.public_url);
+    world.restart();
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    assert_eq!(addresses(&world), [format!("{NEW_ADDRESS}{path}")]);
+}
+
+#[tokio::test]
+async fn a_trigger_that_pipedream_lost_is_deployed_at_the_new_address() {
+    let mut world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    world.pipedream.lose_triggers();
+    readdress(&mut world).await;
+    assert_eq!(world.pipedream.triggers(), []);
+    world.later();
+    world.settle().await;
+    assert!(addresses(&world)[0].starts_with(NEW_ADDRESS));
+    let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key().to_owned());
+    world.deliver_signed(&hook, Signer::Pipedream(&key), &message("18c2", "Invoice")).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
 }

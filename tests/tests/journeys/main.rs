@@ -54,6 +54,7 @@ mod pipedream;
 mod place_call;
 mod polling;
 mod privacy;
+mod public_address;
 mod read_back;
 mod receipt_hooks;
 mod references;

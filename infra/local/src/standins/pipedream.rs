@@ -9,7 +9,7 @@ mod components;
 mod triggers;
 
 pub use catalogue::{Action, Trouble};
-pub use triggers::DeployedTrigger;
+pub use triggers::{DeployedTrigger, Webhook};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -187,6 +187,7 @@ impl Service for Pipedream {
                 self.let_in(project, request).and_then(|_environment| match (method, rest) {
                     ("GET", []) => self.deployed(request),
                     ("GET", [id, "webhooks"]) => self.webhooks(id, request),
+                    ("PUT", [id, "webhooks"]) => self.set_webhooks(id, request),
                     ("POST", [id, "webhooks", webhook, "regenerate_signing_key"]) => {
                         self.regenerate_key(id, webhook, request)
                     }

@@ -1,7 +1,8 @@
 //! Triggers deployed at Pipedream, for services that post no events to a hook of the organization's.
 //!
 //! Each trigger has its own hook, to whose address Pipedream posts. A row in `deployed_triggers` is written before the
-//! deployment, so a trigger left by a crash is found by its hook's address among the organization's triggers at Pipedream.
+//! deployment, so a trigger left by a crash is found by its hook's address among the organization's triggers at Pipedream. After
+//! a new public address the trigger stays, and Pipedream gets the hook's new address.
 
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use secrecy::SecretString;
@@ -16,11 +17,11 @@ use crate::{
         pipedream::{NewTrigger, Project, TriggerWebhook},
     },
     connections::{Connection, Connections},
-    error::found,
+    error::{self, found},
     lifecycle::{HookRegistry, MOST_SECRETS, NewHook},
     models::{
-        Automation, AutomationId, AutomationStatus, ConnectionKind, DeployedTrigger, HookId, OrganizationId, Timestamp,
-        folded_name,
+        Automation, AutomationId, AutomationStatus, ConnectionKind, DeployedTrigger, Hook, HookId, OrganizationId,
+        Timestamp, folded_name,
     },
     store::{DeployedTriggers, Lease, Services},
     webhooks::{HookSecret, Scheme},
@@ -28,6 +29,8 @@ use crate::{
 
 const TRIES: u32 = 4;
 const BESIDE: usize = 8;
+/// Triggers that are given a new address at once.
+const PAGE: i32 = 8;
 /// The service in the addresses of these hooks.
 const PIPEDREAM: &str = "pipedream";
 
@@ -90,16 +93,22 @@ impl PipedreamTriggers {
             let recorded = self.rows.find(organization, id).await?;
             match (&recorded, &wanted) {
                 (None, None) => return Ok(refused),
-                (Some(row), _) if is_wanted(row) && row.trigger_id.is_some() => return Ok(None),
+                (Some(row), _) if is_wanted(row) && row.trigger_id.is_some() && self.is_here(row) => return Ok(None),
                 (None, Some(wanted)) => {
-                    self.rows.record(&new_row(organization, id, wanted, deployed_for.clone())).await?;
+                    self.rows.record(&self.new_row(organization, id, wanted, deployed_for.clone())).await?;
                 }
                 (Some(_), _) => {}
             }
             // Unless another process deleted the row.
             let Some((row, lease)) = found(self.rows.acquire(organization, id, deadline).await)? else { continue };
             match Box::pin(self.under_lease(&row, &lease, is_wanted(&row), deadline)).await {
-                Ok(Done::Kept) => return lease.release().await.map(|()| None),
+                Ok(Done::Kept) => {
+                    lease.release().await?;
+                    // The next iteration moves a trigger that was deployed at an earlier address.
+                    if row.trigger_id.is_some() || self.is_here(&row) {
+                        return Ok(None);
+                    }
+                }
                 // The old trigger is deleted; the next iteration deploys the new one.
                 Ok(Done::Gone) => self.rows.delete(&row, lease).await?,
                 Ok(Done::Refused(sentence)) => {
@@ -126,10 +135,91 @@ impl PipedreamTriggers {
             self.undeploy(row, deadline).await?;
             return Ok(Done::Gone);
         }
-        if row.trigger_id.is_some() {
+        let Some(trigger) = &row.trigger_id else { return self.deploy(row, lease, deadline).await };
+        if Box::pin(self.move_here(row, trigger, lease, deadline)).await? {
             return Ok(Done::Kept);
         }
-        self.deploy(row, lease, deadline).await
+        self.undeploy(row, deadline).await?;
+        Ok(Done::Gone)
+    }
+
+    /// Has a page of all organizations' triggers post to the current address. Gives those that could not be changed, and the key
+    /// to continue after.
+    pub(super) async fn readdress(
+        &self,
+        after: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<(Vec<DeployedTrigger>, Option<String>)> {
+        let (rows, next) = self.rows.page(after, PAGE).await?;
+        let mut moving: Vec<BoxFuture<'_, (DeployedTrigger, Result<bool>)>> = Vec::with_capacity(rows.len());
+        for row in rows {
+            moving.push(Box::pin(async move {
+                let moved = self.readdress_one(&row, deadline).await;
+                (row, moved)
+            }));
+        }
+        let moved: Vec<_> = stream::iter(moving).buffer_unordered(BESIDE).collect().await;
+        let is_left = |(row, moved): (DeployedTrigger, Result<bool>)| match moved {
+            Ok(moved) => (!moved).then_some(row),
+            Err(error) => {
+                let error = error::chain(&error);
+                tracing::warn!(automation.id = %row.id, "a trigger could not be given its new address: {error}");
+                Some(row)
+            }
+        };
+        Ok((moved.into_iter().filter_map(is_left).collect(), next))
+    }
+
+    async fn readdress_one(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<bool> {
+        // A deployment under way has an intent.
+        if self.is_here(row) || row.trigger_id.is_none() {
+            return Ok(true);
+        }
+        let acquired = self.rows.acquire(row.organization_id, row.id, deadline).await;
+        let Some((row, lease)) = found(acquired)? else { return Ok(true) };
+        let moved = match &row.trigger_id {
+            Some(trigger) => Box::pin(self.move_here(&row, trigger, &lease, deadline)).await,
+            None => Ok(true),
+        };
+        lease.release().await?;
+        moved
+    }
+
+    /// Has Pipedream post the trigger's events to the current address. They go to both addresses until the hook has the new
+    /// address's key, so none is lost; the hook takes each once. False: the trigger or its hook is gone.
+    async fn move_here(&self, row: &DeployedTrigger, trigger: &str, lease: &Lease, deadline: Deadline) -> Result<bool> {
+        if self.is_here(row) {
+            return Ok(true);
+        }
+        let (organization, address) = (row.organization_id, self.address(row.hook_id));
+        let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
+        let Some(hook) = found(self.hooks.hooks.get(organization, row.hook_id).await)? else { return Ok(false) };
+        let webhooks = self.pipedream.trigger_webhooks(&project, organization, trigger, deadline).await?;
+        if webhooks.is_empty() {
+            let deployed = self.pipedream.deployed_triggers(&project, organization, deadline).await?;
+            if !deployed.iter().any(|deployed| deployed == trigger) {
+                return Ok(false);
+            }
+        }
+        let mut urls: Vec<&str> = webhooks.iter().map(|webhook| webhook.url.as_str()).collect();
+        if urls != [address.as_str()] {
+            if !urls.contains(&address.as_str()) {
+                urls.push(&address);
+                self.pipedream.set_trigger_webhooks(&project, organization, (trigger, &urls), deadline).await?;
+            }
+            let key = self.signing_key(&project, organization, trigger, &address, deadline).await?;
+            self.add_key(hook, key, deadline).await?;
+            let only = [address.as_str()];
+            self.pipedream.set_trigger_webhooks(&project, organization, (trigger, &only), deadline).await?;
+            tracing::info!(automation.id = %row.id, hook.id = %row.hook_id, "a trigger was given its new address");
+        }
+        self.rows.deployed(lease, trigger, &address).await?;
+        Ok(true)
+    }
+
+    /// Whether the row's trigger is known to post to the current address.
+    fn is_here(&self, row: &DeployedTrigger) -> bool {
+        row.webhook_url.as_ref() == Some(&self.address(row.hook_id))
     }
 
     /// Deploys the recorded configuration, or adopts the trigger that an earlier attempt deployed.
@@ -153,7 +243,7 @@ impl PipedreamTriggers {
             }
             Err(error) => return Err(error),
         };
-        let address = self.address(row.hook_id);
+        let address = self.address_of(row);
         let found =
             if row.asked { self.found_by_address(&project, organization, &address, deadline).await? } else { None };
         let is_new = found.is_none();
@@ -183,16 +273,21 @@ impl PipedreamTriggers {
                 Some(key) => key,
                 None => self.signing_key(&project, organization, &trigger_id, &address, deadline).await?,
             };
-            let hook = match hook.secrets.first().filter(|_| hook.secrets.len() >= MOST_SECRETS) {
-                Some(oldest) => self.hooks.remove_secret(&hook, oldest.id, None, deadline).await?,
-                None => hook,
-            };
-            let secret = HookSecret { secret: key, ..HookSecret::default() };
-            self.hooks.add_secret(&hook, &secret.to_secret(), false, None, deadline).await?;
+            self.add_key(hook, key, deadline).await?;
         }
-        self.rows.deployed(lease, &trigger_id).await?;
+        self.rows.deployed(lease, &trigger_id, &address).await?;
         tracing::info!(automation.id = %row.id, hook.id = %row.hook_id, "a trigger was deployed");
         Ok(Done::Kept)
+    }
+
+    /// Adds a signing key to a hook, in place of the oldest if there is no room.
+    async fn add_key(&self, hook: Hook, key: SecretString, deadline: Deadline) -> Result<()> {
+        let hook = match hook.secrets.first().filter(|_| hook.secrets.len() >= MOST_SECRETS) {
+            Some(oldest) => self.hooks.remove_secret(&hook, oldest.id, None, deadline).await?,
+            None => hook,
+        };
+        let secret = HookSecret { secret: key, ..HookSecret::default() };
+        self.hooks.add_secret(&hook, &secret.to_secret(), false, None, deadline).await.map(drop)
     }
 
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
@@ -201,7 +296,7 @@ impl PipedreamTriggers {
         let trigger = match &row.trigger_id {
             Some(trigger) => Some(trigger.clone()),
             None if row.asked => {
-                let found = self.found_by_address(&project, organization, &self.address(row.hook_id), deadline).await?;
+                let found = self.found_by_address(&project, organization, &self.address_of(row), deadline).await?;
                 found.map(|(trigger, _)| trigger)
             }
             None => None,
@@ -218,6 +313,32 @@ impl PipedreamTriggers {
 
     fn address(&self, hook: HookId) -> String {
         format!("{}/api/hooks/{PIPEDREAM}/{hook}", self.public_url)
+    }
+
+    /// The address with which the row's trigger is deployed.
+    fn address_of(&self, row: &DeployedTrigger) -> String {
+        row.webhook_url.clone().unwrap_or_else(|| self.address(row.hook_id))
+    }
+
+    fn new_row(
+        &self,
+        organization: OrganizationId,
+        id: AutomationId,
+        configuration: &str,
+        deployed_for: Option<String>,
+    ) -> DeployedTrigger {
+        let hook_id = HookId::generate();
+        DeployedTrigger {
+            id,
+            organization_id: organization,
+            configuration: configuration.to_owned(),
+            deployed_for,
+            hook_id,
+            webhook_url: Some(self.address(hook_id)),
+            trigger_id: None,
+            asked: false,
+            created_at: Timestamp::now(),
+        }
     }
 
     /// The trigger that posts to `address`, with that webhook.
@@ -309,30 +430,12 @@ enum Done {
     Refused(String),
 }
 
-fn new_row(
-    organization: OrganizationId,
-    id: AutomationId,
-    configuration: &str,
-    deployed_for: Option<String>,
-) -> DeployedTrigger {
-    DeployedTrigger {
-        id,
-        organization_id: organization,
-        configuration: configuration.to_owned(),
-        deployed_for,
-        hook_id: HookId::generate(),
-        trigger_id: None,
-        asked: false,
-        created_at: Timestamp::now(),
-    }
-}
-
 /// The sentence for the owner, if Pipedream rejects the request itself; Pipedream's own text is only logged. An owner cannot
 /// repair rejected credentials or a missing project, so these yield no sentence.
 fn refusal(error: &clients::Error) -> Option<String> {
     match &error.failure {
         Failure::Rejected { status: 400 | 422, .. } => {
-            tracing::warn!("Pipedream refused to deploy a trigger: {}", crate::error::chain(error));
+            tracing::warn!("Pipedream refused to deploy a trigger: {}", error::chain(error));
             Some("Pipedream did not deploy the trigger of this event; check the params of the trigger, and whether the connected account may do this.".to_owned())
         }
         _ => None,

@@ -106,8 +106,7 @@ impl Pipedream {
             #[serde(default)]
             webhooks: Vec<TriggerWebhook>,
         }
-        let path = format!("deployed-triggers/{}/webhooks?external_user_id={organization}", segment(trigger));
-        let call = Call { method: Method::GET, path, body: None };
+        let call = Call { method: Method::GET, path: webhooks_path(trigger, organization), body: None };
         let answer = unless_404(self.send::<Answer>(project, &call, Retry::Harmless, deadline).await)?;
         let Some(mut answer) = answer else { return Ok(Vec::new()) };
         // Pipedream lists only the addresses unless an OAuth client of our own is used.
@@ -115,6 +114,19 @@ impl Pipedream {
         let unsigned = answer.webhook_urls.into_iter().map(|url| TriggerWebhook { id: None, url, signing_key: None });
         answer.webhooks.extend(unsigned);
         Ok(answer.webhooks)
+    }
+
+    /// Sets the destinations of a trigger's events, in place of all earlier ones.
+    pub async fn set_trigger_webhooks(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        (trigger, urls): (&str, &[&str]),
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let body = Some(json!({"webhook_urls": urls}));
+        let call = Call { method: Method::PUT, path: webhooks_path(trigger, organization), body };
+        self.send_raw(project, &call, Retry::Harmless, deadline).await.map(drop)
     }
 
     /// Replaces the signing key of a deployed trigger. Pipedream shows a key only once.
@@ -156,4 +168,8 @@ impl Pipedream {
         let call = Call { method: Method::DELETE, path, body: None };
         unless_404(self.send_raw(project, &call, Retry::Harmless, deadline).await).map(drop)
     }
+}
+
+fn webhooks_path(trigger: &str, organization: OrganizationId) -> String {
+    format!("deployed-triggers/{}/webhooks?external_user_id={organization}", segment(trigger))
 }

@@ -16,6 +16,9 @@ pub struct DeployedTrigger {
     pub deployed_for: Option<String>,
     /// The hook that receives its events.
     pub hook_id: HookId,
+    /// The hook's address at the deployment, or since it was changed at Pipedream. Absent in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook_url: Option<String>,
     /// Pipedream's `dc_…`; absent until the deployment is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_id: Option<String>,

@@ -10,10 +10,16 @@ use crate::{Error, Result};
 /// The method and the undecoded path segments: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`. [`id`] decodes a
 /// segment.
 pub(super) fn route(request: &Request) -> Vec<&str> {
-    let raw = request.raw_http_path();
-    let path = if raw.is_empty() { request.uri().path() } else { raw };
-    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    let segments = path(request).split('/').filter(|segment| !segment.is_empty());
     [request.method().as_str()].into_iter().chain(segments).collect()
+}
+
+/// The undecoded path.
+pub(super) fn path(request: &Request) -> &str {
+    match request.raw_http_path() {
+        "" => request.uri().path(),
+        raw => raw,
+    }
 }
 
 /// Decodes and parses a path segment; `noun` names the resource.

@@ -1,7 +1,7 @@
 //! Verification of tokens in functions without an authorizer of the HTTP API.
 //!
 //! Tokens are JWTs (RFC 7519) of the dashboard's issuer, checked by the rules of the HTTP API's authorizer: signature by a known
-//! key, validity period, issuer, and an accepted audience or the requested address itself (RFC 8707).
+//! key, validity period, issuer, and an accepted audience or an address of the resource itself (RFC 8707).
 
 mod signatures;
 
@@ -79,20 +79,21 @@ impl TokenVerifier {
         &self.issuer
     }
 
-    /// Verifies the token in the header `Authorization`. `resource`, the requested address, is an accepted audience too.
+    /// Verifies the token in the header `Authorization`. `resources`, the addresses of the requested resource, are accepted
+    /// audiences too.
     pub async fn of_request(
         &self,
         request: &Request,
-        resource: &str,
+        resources: &[&str],
         deadline: Deadline,
     ) -> Result<VerifiedToken, NoToken> {
         let token = authorization(request).filter(|token| !token.is_empty()).ok_or(NoToken::Missing)?;
-        self.verify(token, resource, deadline).await
+        self.verify(token, resources, deadline).await
     }
 
     /// # Errors
     /// Never [`NoToken::Missing`].
-    pub async fn verify(&self, token: &str, resource: &str, deadline: Deadline) -> Result<VerifiedToken, NoToken> {
+    pub async fn verify(&self, token: &str, resources: &[&str], deadline: Deadline) -> Result<VerifiedToken, NoToken> {
         if token.len() > LONGEST_TOKEN {
             return Err(NoToken::Refused("the token is too long"));
         }
@@ -118,7 +119,7 @@ impl TokenVerifier {
         if sub.is_empty() {
             return Err(NoToken::Refused("the token names no user"));
         }
-        if !self.is_for_us(aud, client_id, resource) {
+        if !self.is_for_us(aud, client_id, resources) {
             return Err(NoToken::Refused("the token was made for another audience"));
         }
         let scopes = scope.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
@@ -128,8 +129,8 @@ impl TokenVerifier {
     }
 
     /// Like the HTTP API's authorizer: `client_id` counts only without `aud`.
-    fn is_for_us(&self, aud: Option<Audience>, client_id: Option<String>, resource: &str) -> bool {
-        let accepted = |audience: &String| self.audiences.contains(audience) || audience == resource;
+    fn is_for_us(&self, aud: Option<Audience>, client_id: Option<String>, resources: &[&str]) -> bool {
+        let accepted = |audience: &String| self.audiences.contains(audience) || resources.contains(&audience.as_str());
         match aud {
             Some(Audience::One(audience)) => accepted(&audience),
             Some(Audience::Many(audiences)) => audiences.iter().any(accepted),

@@ -1,15 +1,15 @@
-//! Reissues tokens and addresses of tools at VAPI after a change of key or address.
+//! Reissues tokens and addresses of tools at VAPI after a change of key or address, and addresses of triggers at Pipedream.
 //!
 //! `settle` stores a fingerprint of both. When it changes, every tool at VAPI is compared and, if different, changed under its
 //! lease; the rows do not contain either. The table is read in pages, with the progress saved after each. Failed tools are
 //! retried in later runs without blocking others. Meanwhile calls succeed with the old token, because the former key stays valid
-//! (`actions/token.rs`).
+//! (`actions/token.rs`). Deployed triggers follow the tools in the same way (`automation/triggers/pipedream_triggers.rs`).
 
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::{Lifecycle, release};
+use super::{Lifecycle, SettleAbove, release};
 use crate::{
     Deadline, Result,
     error::{self, found},
@@ -37,7 +37,7 @@ struct Tally {
 }
 
 impl Lifecycle {
-    pub async fn reissue(&self, deadline: Deadline) -> Result<()> {
+    pub async fn reissue(&self, above: &dyn SettleAbove, deadline: Deadline) -> Result<()> {
         let fingerprint = self.external.fingerprint().await?;
         let mut reissue = match self.reissues.find().await? {
             Some(reissue) if reissue.fingerprint == fingerprint => reissue,
@@ -47,7 +47,7 @@ impl Lifecycle {
                 return self.reissues.save(&mut begins).await.map(drop);
             }
         };
-        let is_done = reissue.complete && reissue.left.is_empty();
+        let is_done = reissue.complete && reissue.left.is_empty() && reissue.triggers_complete;
         if is_done || reissue.seen_at.plus(KNOWN_AFTER) > Timestamp::now() {
             return Ok(());
         }
@@ -60,7 +60,18 @@ impl Lifecycle {
             reissue.complete = reissue.complete,
             "the tools at VAPI were compared with the current token key and address"
         );
-        went_on
+        went_on?;
+        while !reissue.triggers_complete && deadline.remaining() > ONE {
+            let after = above.readdress_triggers(reissue.triggers_after.as_deref(), deadline.at_most(ONE)).await?;
+            (reissue.triggers_complete, reissue.triggers_after) = (after.is_none(), after);
+            if !self.reissues.save(&mut reissue).await? {
+                break;
+            }
+            if reissue.triggers_complete {
+                tracing::info!("the triggers at Pipedream were compared with the current address");
+            }
+        }
+        Ok(())
     }
 
     async fn go_on(&self, reissue: &mut Reissue, tally: &mut Tally, deadline: Deadline) -> Result<()> {

@@ -58,6 +58,14 @@ pub trait SettleAbove: Send + Sync {
         automation: AutomationId,
         deadline: Deadline,
     ) -> BoxFuture<'_, Result<&'static str>>;
+
+    /// Has a page of all organizations' deployed triggers post to our current address, and gives the key to continue after.
+    /// Each trigger that fails gets an intent.
+    fn readdress_triggers<'a>(
+        &'a self,
+        after: Option<&'a str>,
+        deadline: Deadline,
+    ) -> BoxFuture<'a, Result<Option<String>>>;
 }
 
 /// Settles a change that failed with `cause`, under its leases. False: the change stays open for `settle`, and the reason is

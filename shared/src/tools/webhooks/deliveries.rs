@@ -31,7 +31,7 @@ type Read = Result<Delivery, Rejection>;
 pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Option<Handshake> {
     match hook.scheme {
         Scheme::MicrosoftGraph => {
-            let query = request.url.split_once('?')?.1;
+            let query = request.urls.first()?.split_once('?')?.1;
             let mut tokens = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "validationToken");
             let token = tokens.next()?.1.into_owned();
             (tokens.next().is_none() && token.len() <= LONGEST_TOKEN).then_some(Handshake::Text(token))

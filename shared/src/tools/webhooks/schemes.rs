@@ -60,9 +60,13 @@ pub(super) fn verify(
             let at = single(headers, "x-hubspot-request-timestamp")?;
             let signature = BASE64.decode(single(headers, "x-hubspot-signature-v3")?).ok()?;
             fresh_to_the_millisecond(whole_number(at)?, now)?;
-            let url = hubspot_url(request.url);
-            let signed = [request.method.as_bytes(), url.as_bytes(), body, at.as_bytes()];
-            is_mac(key.expose_secret().as_bytes(), &signed, &signature)
+            // All are computed, so that the time tells nothing.
+            let proven = request.urls.iter().fold(false, |proven, url| {
+                let url = hubspot_url(url);
+                let signed = [request.method.as_bytes(), url.as_bytes(), body, at.as_bytes()];
+                is_mac(key.expose_secret().as_bytes(), &signed, &signature).is_some() | proven
+            });
+            proven.then_some(())
         }
         Scheme::StandardWebhooks => standard_webhooks(key, request, now),
         Scheme::GooglePubsub => google_token::verify(hook.google_key?, secret, request, now),
@@ -71,7 +75,7 @@ pub(super) fn verify(
         Scheme::Twilio => {
             let signature = single(headers, "x-twilio-signature")?;
             let known = !key.expose_secret().is_empty();
-            (known && twilio_signature::is_valid(key, request.url, body, signature)).then_some(())
+            (known && twilio_signature::is_valid(key, request.urls, body, signature)).then_some(())
         }
         Scheme::Telegram => same(key, single(headers, "x-telegram-bot-api-secret-token")?),
         Scheme::Linear => {

@@ -1,7 +1,7 @@
 //! Refusals come before the head: with a status, and without effects.
 
 use serde_json::{Value, json};
-use tests::{Event, World, run_input, standins::llm::Turn};
+use tests::{Event, Options, World, run_input, standins::llm::Turn};
 
 use crate::chat::Way;
 
@@ -69,6 +69,23 @@ async fn the_address_of_the_api_is_an_audience_of_its_own() {
         ("https://stream.switchboard.example/live", 200),
         ("https://stream.switchboard.example", 401),
         ("https://api.switchboard.example", 401),
+    ] {
+        claims["aud"] = json!(address);
+        let token = world.issuer.signed("es256", &claims);
+        let event = Event::get("/copilotkit/info").header("authorization", &format!("Bearer {token}"));
+        world.send("stream", &event).await.expect(status);
+    }
+}
+
+#[tokio::test]
+async fn the_endpoint_of_the_api_stays_an_audience_beside_a_public_address() {
+    let variables = vec![("STREAM_PUBLIC_URL", "https://chat.acme.example".to_owned())];
+    let world = World::with(Options { variables, ..Options::default() }).await;
+    let mut claims = world.issuer.claims(&world.home.user_id);
+    for (address, status) in [
+        ("https://chat.acme.example", 200),
+        ("https://stream.switchboard.example/live", 200),
+        ("https://elsewhere.example", 401),
     ] {
         claims["aud"] = json!(address);
         let token = world.issuer.signed("es256", &claims);

@@ -30,10 +30,38 @@ pub struct DeployedTrigger {
     pub version: String,
     pub external_user_id: String,
     pub configured_props: Value,
-    pub webhook_url: String,
+    /// The first is that of the deployment, until they are set anew.
+    pub webhooks: Vec<Webhook>,
+    pub emit_on_deploy: bool,
+}
+
+/// A destination of a trigger's events.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Webhook {
+    /// `wh_…`
+    pub id: String,
+    pub url: String,
     /// The key that signs its deliveries.
     pub signing_key: String,
-    pub emit_on_deploy: bool,
+}
+
+impl Webhook {
+    fn new(url: &str) -> Self {
+        let (id, signing_key) = (Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        Self { id: format!("wh_{id}"), url: url.to_owned(), signing_key: signing_key.to_string() }
+    }
+}
+
+impl DeployedTrigger {
+    /// The address of its first webhook; empty without one.
+    pub fn webhook_url(&self) -> &str {
+        self.webhooks.first().map_or("", |webhook| &webhook.url)
+    }
+
+    /// The key of its first webhook; empty without one.
+    pub fn signing_key(&self) -> &str {
+        self.webhooks.first().map_or("", |webhook| &webhook.signing_key)
+    }
 }
 
 impl Standin<Pipedream> {
@@ -84,8 +112,7 @@ impl Pipedream {
             version: component.version.clone(),
             external_user_id: user.to_owned(),
             configured_props: props.clone(),
-            webhook_url: url.to_owned(),
-            signing_key: Uuid::new_v4().simple().to_string(),
+            webhooks: vec![Webhook::new(url)],
             emit_on_deploy: body.get("emit_on_deploy") != Some(&Value::Bool(false)),
         };
         let mut answer = json!({
@@ -93,7 +120,7 @@ impl Pipedream {
                 "id": trigger.id, "owner_id": user, "component_id": "sc_local", "component_key": key, "active": true,
                 "configurable_props": component.configurable_props, "configured_props": props, "name": component.name,
                 "name_slug": key, "type": "DeployedComponent", "created_at": 1, "updated_at": 1,
-                "webhook_signing_key": trigger.signing_key,
+                "webhook_signing_key": trigger.signing_key(),
             },
         });
         if self.hides_keys()
@@ -143,19 +170,45 @@ impl Pipedream {
         let deployed = locked(&self.deployed);
         let found = deployed.iter().find(|trigger| trigger.id == id && trigger.external_user_id == user);
         let trigger = found.ok_or_else(|| Problem::new(404, "not_found", "trigger not found"))?;
-        let key = Some(&trigger.signing_key).filter(|_| !self.hides_keys());
-        let webhook = json!({"id": format!("wh_{id}"), "url": trigger.webhook_url, "signing_key": key});
-        Ok(Answer::json(200, &json!({"webhook_urls": [trigger.webhook_url], "webhooks": [webhook]})))
+        Ok(self.webhooks_of(trigger))
+    }
+
+    /// A webhook whose address stays keeps its id and key.
+    pub(super) fn set_webhooks(&self, id: &str, request: &Request) -> Result<Answer, Problem> {
+        let invalid = |problem: &str| Problem::new(400, "invalid_request", problem);
+        let user = user_of(request)?;
+        let body = request.json().map_err(|error| invalid(&error.to_string()))?;
+        let urls = body.get("webhook_urls").and_then(Value::as_array);
+        let urls = urls.ok_or_else(|| invalid("webhook_urls must be a list"))?;
+        let urls: Option<Vec<&str>> =
+            urls.iter().map(|url| url.as_str().filter(|url| url.starts_with("http"))).collect();
+        let urls = urls.ok_or_else(|| invalid("webhook_urls must be URLs"))?;
+        let mut deployed = locked(&self.deployed);
+        let found = deployed.iter_mut().find(|trigger| trigger.id == id && trigger.external_user_id == user);
+        let trigger = found.ok_or_else(|| Problem::new(404, "not_found", "trigger not found"))?;
+        let known = |url: &str| trigger.webhooks.iter().find(|webhook| webhook.url == url).cloned();
+        trigger.webhooks = urls.into_iter().map(|url| known(url).unwrap_or_else(|| Webhook::new(url))).collect();
+        Ok(self.webhooks_of(trigger))
+    }
+
+    fn webhooks_of(&self, trigger: &DeployedTrigger) -> Answer {
+        let urls: Vec<&str> = trigger.webhooks.iter().map(|webhook| &*webhook.url).collect();
+        let shown = |webhook: &Webhook| {
+            let key = Some(&webhook.signing_key).filter(|_| !self.hides_keys());
+            json!({"id": webhook.id, "url": webhook.url, "signing_key": key})
+        };
+        let webhooks: Vec<Value> = trigger.webhooks.iter().map(shown).collect();
+        Answer::json(200, &json!({"webhook_urls": urls, "webhooks": webhooks}))
     }
 
     pub(super) fn regenerate_key(&self, id: &str, webhook: &str, request: &Request) -> Result<Answer, Problem> {
         let user = user_of(request)?;
         let mut deployed = locked(&self.deployed);
         let found = deployed.iter_mut().find(|trigger| trigger.id == id && trigger.external_user_id == user);
-        let trigger = found.filter(|_| webhook == format!("wh_{id}"));
-        let trigger = trigger.ok_or_else(|| Problem::new(404, "not_found", "webhook not found"))?;
-        trigger.signing_key = Uuid::new_v4().simple().to_string();
-        let data = json!({"id": webhook, "url": trigger.webhook_url, "signing_key": trigger.signing_key});
+        let found = found.and_then(|trigger| trigger.webhooks.iter_mut().find(|known| known.id == webhook));
+        let found = found.ok_or_else(|| Problem::new(404, "not_found", "webhook not found"))?;
+        found.signing_key = Uuid::new_v4().simple().to_string();
+        let data = json!({"id": webhook, "url": found.url, "signing_key": found.signing_key});
         Ok(Answer::json(200, &json!({"data": data})))
     }
 
