@@ -139,7 +139,13 @@ impl Sms {
         };
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
-            Err(error) => return without_secret(error, "The SMS service is not available just now; try again in a moment.", context),
+            Err(error) => {
+                return without_secret(
+                    error,
+                    "The SMS service is not available just now; try again in a moment.",
+                    context,
+                );
+            }
         };
         let are_refused = recipients.iter().any(|(_, number)| number.is_err());
         let (account, from, text) = (&account, &from.number, text.as_str());
