@@ -148,7 +148,7 @@ async fn many_automations_of_one_event_start_in_turns() {
 async fn an_automation_that_has_its_turn_later_is_not_given_a_part_of_a_large_event() {
     let mut world = World::start().await;
     world.process.trigger.answer_within = Some(Duration::from_secs(60));
-    let automations = listeners(&world, 210, 1).await;
+    listeners(&world, 210, 1).await;
     let hook = world.slack_hook().await;
     let large = format!("{}{}", wanted(210, 4_000), "word ".repeat(50_000));
     world.slack_says(&hook, "Ev1", &large).await.expect(200);
