@@ -12,7 +12,10 @@ mod start_keys;
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -22,7 +25,8 @@ use dynoxide::Database;
 use serde_json::{Map, Value, json};
 use shared::{clients, models::Timestamp};
 use tokio::{
-    net::TcpListener,
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
     sync::{Notify, oneshot},
 };
 
@@ -120,6 +124,8 @@ struct Shared {
     queues: Mutex<queues::Shelf>,
     schedules: Mutex<schedules::Shelf>,
     stalled: Notify,
+    /// Requests that are being carried out.
+    busy: AtomicUsize,
 }
 
 /// The region and credentials of the services' clients.
@@ -215,6 +221,26 @@ impl Aws {
     /// Returns when an operation stalls.
     pub async fn stalled(&self) {
         self.shared.stalled.notified().await;
+    }
+
+    /// Returns when all that an ended process asked for is carried out.
+    ///
+    /// # Panics
+    /// If that takes 10 seconds.
+    pub async fn idle(&self) {
+        // While the services answer, they also read each request that was sent before.
+        for _ in 0..3 {
+            let mut last = TcpStream::connect(self.url.trim_start_matches("http://")).await.expect("a connection");
+            last.write_all(b"GET / HTTP/1.1\r\nhost: last\r\ncontent-length: 0\r\n\r\n").await.expect("a request");
+            last.read_u8().await.expect("an answer");
+        }
+        for _ in 0..5_000 {
+            if self.shared.busy.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        panic!("a request is still under way");
     }
 
     /// Delays every DynamoDB operation.

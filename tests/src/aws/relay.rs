@@ -2,7 +2,12 @@
 //!
 //! Speaks the SDK's and dynoxide's subset of HTTP/1.1 by hand, so that it can cut a connection.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -31,6 +36,7 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
     let mut back = TcpStream::connect(backend).await?;
     back.set_nodelay(true)?;
     while let Some(mut request) = Message::read(&mut front).await? {
+        let _busy = Busy::with(&shared);
         let (method, target) = request.line();
         let body = request.json();
         let of_scheduler = schedules::read(&method, &target, &body);
@@ -93,6 +99,22 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
         }
     }
     Ok(())
+}
+
+/// Counts a request until it is carried out.
+struct Busy<'s>(&'s Shared);
+
+impl<'s> Busy<'s> {
+    fn with(shared: &'s Shared) -> Self {
+        shared.busy.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Shared {

@@ -85,12 +85,12 @@ impl World {
         killed
     }
 
-    /// Delivers a batch of runs and kills the process at its await with this number, counted from 0. The batch comes again, and
-    /// claims lapse. False if the batch ended before.
+    /// Delivers a batch of runs and kills the process at its await with this number, counted from 0. After that there is another
+    /// process, the batch comes again, and claims lapse. False if the batch ended before.
     ///
     /// # Panics
     /// If the queue is empty.
-    pub async fn kill_run_at(&self, mut awaits: u32) -> bool {
+    pub async fn kill_run_at(&mut self, mut awaits: u32) -> bool {
         let batch = self.aws.receive("runs", 900).expect("a run is queued");
         let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
         let run_loop = &self.process.run_loop;
@@ -110,6 +110,8 @@ impl World {
             batch.answered(&serde_json::to_value(report).expect("a report is JSON"));
             return false;
         }
+        self.restart();
+        self.aws.idle().await;
         batch.failed();
         self.later();
         self.aws.lapse("idempotency", "lease_until");

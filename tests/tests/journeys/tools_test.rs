@@ -389,7 +389,7 @@ async fn a_model_whose_message_is_not_sent_is_told_the_next_step() {
     blank["arguments"]["text"] = json!(" ");
     let tried = world.try_tool(&blank).await.expect(200);
     assert!(tried["answer"]["error"].as_str().unwrap().ends_with("call the tool again with a text."), "{tried}");
-    world.aws.inject(Fault::new("GetSecretValue", "*", Trouble::Error("InternalServiceError")).times(9));
+    world.aws.inject(Fault::new("GetSecretValue", "*", Trouble::Error("ResourceNotFoundException")).times(9));
     let tried = world.try_tool(&sending(&tool)).await.expect(200);
     assert!(tried["answer"]["error"].as_str().unwrap().ends_with("try again in a moment."), "{tried}");
 }

@@ -4,11 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use shared::models::{ActionStatus, RunStatus};
-use tests::{
-    automation::{AMPLE, whole},
-    fault_options,
-    random::Random,
-};
+use tests::{automation::whole, fault_options, random::Random};
 
 use super::{
     books, entered,
@@ -36,12 +32,7 @@ async fn survives(awaits: u32) -> bool {
     let (mut world, books) = books().await;
     let run = begun(&world, &actions(), &json!({"rows": rows(2)})).await;
     let killed = world.kill_run_at(awaits).await;
-    world.restart();
-    for _ in 0..20 {
-        let Some(batch) = world.aws.receive("runs", 900) else { break };
-        world.run_loop_batch(batch, AMPLE).await;
-        world.later();
-    }
+    world.deliver_runs().await;
     let whole = whole(&world, run.id).await;
     let entered = entered(&books);
     let once: BTreeSet<&String> = entered.iter().collect();
