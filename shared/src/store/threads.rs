@@ -390,7 +390,8 @@ fn message_key(id: ThreadId, number: u32) -> Item {
 }
 
 fn request_key(id: ThreadId, name: &str) -> Item {
-    key([("id", text(id)), ("part", text(format!("r#{name}")))])
+    let part = format!("r#{name}");
+    key([("id", text(id)), ("part", text(part))])
 }
 
 /// Six digits: messages sort in numerical order.

@@ -204,6 +204,60 @@ fn an_event_has_the_services_id_its_names_and_its_tenant() {
     assert_eq!(same[0].id_at_service, events[0].id_at_service, "what is not signed says nothing");
 }
 
+/// A request with this body, as the service signs it with the secret `token`.
+fn received(scheme: Scheme, signer: Signer<'_>, body: &Value) -> Delivery {
+    let (base, path) = ("https://hooks.switchboard.example", "/api/hooks/h1");
+    let sent = signed(base, path, signer, &body.to_string());
+    let header = |(name, value): (&String, &String)| {
+        (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
+    };
+    let case = Case {
+        scheme,
+        secrets: vec![HookSecret::of("token")],
+        keys: Vec::new(),
+        method: "POST".to_owned(),
+        url: format!("{base}{path}"),
+        headers: sent.headers.iter().map(header).collect(),
+        body: sent.body.unwrap().into_bytes(),
+        now: Timestamp::now(),
+    };
+    case.receive().unwrap()
+}
+
+#[test]
+fn a_removed_installation_of_github_ends_its_tenant_and_other_events_do_not() {
+    let of = |event: &str, action: &str| {
+        let body = json!({"action": action, "installation": {"id": 77}});
+        received(Scheme::Github, Signer::Github(event, "token"), &body)
+    };
+    let Delivery::Ended(tenant) = of("installation", "deleted") else { panic!("the installation has ended") };
+    assert_eq!(tenant.as_deref(), Some("github#77"));
+    for (event, action) in [("installation", "created"), ("label", "deleted")] {
+        let Delivery::Events(events) = of(event, action) else { panic!("{event} {action}") };
+        assert_eq!(
+            (events[0].event_types[0].clone(), events[0].tenant.as_deref()),
+            (format!("{event}.{action}"), Some("github#77"))
+        );
+    }
+    assert!(matches!(of("ping", ""), Delivery::Nothing));
+}
+
+#[test]
+fn a_change_in_notion_by_the_integration_alone_is_no_event() {
+    let by = |authors: Value| {
+        let body = json!({"id": "e1", "type": "page.created", "integration_id": "i1", "workspace_id": "w1", "authors": authors});
+        received(Scheme::Notion, Signer::Notion("token"), &body)
+    };
+    let (own, other) = (json!({"id": "i1", "type": "bot"}), json!({"id": "i2", "type": "bot"}));
+    assert!(matches!(by(json!([own])), Delivery::Nothing));
+    // A person may have the id of an integration.
+    for authors in
+        [json!([own, other]), json!([other]), json!([{"id": "i1", "type": "person"}]), json!([]), Value::Null]
+    {
+        assert!(matches!(by(authors.clone()), Delivery::Events(_)), "{authors}");
+    }
+}
+
 #[test]
 fn the_signed_header_of_standard_webhooks_names_the_event() {
     let mut svix = Case::read(&case("standard_webhooks", "vendor_test_vector"));

@@ -365,6 +365,10 @@ fn new_operators_refuse_values_that_never_hold() {
         ("matches", json!("(?=a)"), "/value", Code::OperatorMisfit),
         ("matches", json!("((a{1,99}){1,99}){1,99}"), "/value", Code::OperatorMisfit),
         ("matches", json!("a".repeat(301)), "/value", Code::OperatorMisfit),
+        ("starts_with", json!(7), "/value", Code::OperatorMisfit),
+        ("ends_with", json!(["a"]), "/value", Code::OperatorMisfit),
+        ("contains", json!({"a": 1}), "/value", Code::OperatorMisfit),
+        (">", json!(true), "/value", Code::OperatorMisfit),
         ("is_empty", json!(true), "/value", Code::OperatorMisfit),
         ("any", json!("bug"), "/value", Code::OperatorMisfit),
         ("any", json!({"path": "item.name"}), "/value/op", Code::MissingField),
@@ -373,6 +377,18 @@ fn new_operators_refuse_values_that_never_hold() {
         let (_, wrong) = condition(&json!({"path": "a", "op": op, "value": value}));
         assert!(wrong.contains(&(pointer.to_owned(), code)), "{op} {value}: {wrong:?}");
     }
+}
+
+#[test]
+fn a_pattern_has_300_bytes_at_most_and_the_reason_is_told() {
+    let told = |pattern: String| {
+        let mut diagnostics = Diagnostics::default();
+        Condition::read(&json!({"path": "a", "op": "matches", "value": pattern}), "", &mut diagnostics);
+        diagnostics.iter().map(|one| one.message.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(told("a".repeat(300)), [""; 0]);
+    assert_eq!(told("a".repeat(301)), ["A regular expression has at most 300 bytes."]);
+    assert_eq!(told("{{event.pattern}}".to_owned()), ["A regular expression cannot hold a template."]);
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn digits_that_are_certainly_not_a_phone_number_stay() {
         "SM0123456789abcdef0123456789abcdef",
         "each[739ce1234567e55e].page[0123456789abcdef].x failed",
         "each[739ce1234567e55e-2].page failed",
+        "each[739ce1234567e55e-1234].page failed",
         "3 bedrooms, 450000, 120 m²",
         "HTTP 404",
         "room 12-34",
@@ -83,6 +84,21 @@ fn a_phone_number_that_resembles_a_date_is_hidden() {
         ["+2026-03-01", "2026-03-0155", "2026-03-01-555", "2026-03-01 0100", "2026-13-01", "1415-03-01", "2026 03 01"]
     {
         assert_eq!(clean(text), NUMBER, "{text}");
+    }
+}
+
+#[test]
+fn a_phone_number_beside_a_time_of_day_is_hidden() {
+    for text in [
+        "2026-03-01 41555-0100",
+        "2026-03-01 15:00: 4155550100",
+        "2026-03-01 15:00-41555-0100",
+        "2026-03-01T15:00.4155550100",
+        "2026-03-01 15:00:30-415-555-0100",
+    ] {
+        let clean = clean(text);
+        let rest = ["2026-03-01", "15:00:30", "15:00"].into_iter().fold(clean.clone(), |rest, at| rest.replace(at, ""));
+        assert!(!rest.contains(is_digit) && clean.contains(NUMBER), "{text}: {clean}");
     }
 }
 
