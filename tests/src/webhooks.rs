@@ -12,7 +12,7 @@ use crate::{Event, issuer::Issuer};
 #[derive(Clone, Copy)]
 pub enum Signer<'a> {
     Slack(&'a str),
-    /// The event's name for the header, then the secret.
+    /// The secret, then the event's name for the header.
     Github(&'a str, &'a str),
     Stripe(&'a str),
     Notion(&'a str),

@@ -228,7 +228,7 @@ fn received(scheme: Scheme, signer: Signer<'_>, body: &Value) -> Delivery {
 fn a_removed_installation_of_github_ends_its_tenant_and_other_events_do_not() {
     let of = |event: &str, action: &str| {
         let body = json!({"action": action, "installation": {"id": 77}});
-        received(Scheme::Github, Signer::Github(event, "token"), &body)
+        received(Scheme::Github, Signer::Github("token", event), &body)
     };
     let Delivery::Ended(tenant) = of("installation", "deleted") else { panic!("the installation has ended") };
     assert_eq!(tenant.as_deref(), Some("github#77"));

@@ -120,7 +120,7 @@ async fn a_deployment_that_is_interrupted_leaves_no_file_and_says_how_to_go_on()
 async fn the_region_of_an_invocation_may_have_either_name() {
     let account = Account::new().await;
     account.deploy(&[]).succeeded();
-    let made = account.run("infra/organization", &["--stack", "shop", "--owner", "1", "--", "harbour"], &[]);
+    let made = account.run_python("infra/organization", &["--stack", "shop", "--owner", "1", "--", "harbour"]);
     made.succeeded();
     assert_eq!(account.calls("lambda invoke --function-name shop-operator").len(), 1);
 }

@@ -230,6 +230,12 @@ impl Account {
         run
     }
 
+    /// Runs a Python program of the repository, whose own first line may find a Python that puts other programs first on the PATH.
+    pub(crate) fn run_python(&self, program: &str, arguments: &[&str]) -> Run {
+        let program = self.folder.join("copy").join(program);
+        Run::of(self.command(python().to_str().unwrap(), &[]).arg("-B").arg(program).args(arguments))
+    }
+
     fn left_nothing(&self, run: &Run) {
         assert_eq!(fs::read_dir(self.folder.join("tmp")).unwrap().count(), 0, "a file was left; the program {run}");
     }
