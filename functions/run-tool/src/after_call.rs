@@ -1,10 +1,9 @@
 //! Sends the result of a background tool by another tool, because the call is over.
 //!
-//! The other tool is queued under an id that is derived from the execution with the result, and that execution identifies the
-//! effect: repeated messages send one result, even if a tool that only reads was asked again and answered otherwise. The other
-//! tool's own result is told to nobody.
+//! The other tool is queued under an id that is derived from the execution with the result, so repeated messages send it once.
+//! Its own result is told to nobody.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use shared::{
     Deadline, Result,
     actions::{ActionTool, ToolConfig},
@@ -54,9 +53,12 @@ pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadli
         return Ok(AfterCall::Not(format!("the tool {} cannot send it: it {why}", row.name)));
     }
     let tool = ActionTool::of_row(&row)?;
-    if let Err(sentence) = tool.check(arguments) {
-        return Ok(AfterCall::Not(format!("the tool {} cannot send it: {sentence}", row.name)));
-    }
+    let checked = match tool.check(arguments) {
+        Ok(checked) => checked,
+        Err(sentence) => {
+            return Ok(AfterCall::Not(format!("the tool {} cannot send it: {sentence}", row.name)));
+        }
+    };
     let conversation = Conversation {
         caller: Some(call.caller_phone_number.clone()),
         called: Some(call.called_phone_number.clone()),
@@ -74,7 +76,7 @@ pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadli
         arguments: arguments.clone(),
         trigger: ExecutionOrigin::Conversation,
         before_call: false,
-        significant: json!({"result_of": result.execution_id}).as_object().cloned(),
+        significant: Some(tool.significant(&checked.arguments, &conversation)),
         tool_call_id: None,
         sends_result_of: Some(result.execution_id),
         queued_at,

@@ -59,8 +59,7 @@ pub struct ExecutionRequest<'a> {
     pub arguments: &'a Map<String, Value>,
     /// Set if it came through a queue.
     pub queued_at: Option<Timestamp>,
-    /// Identifies the effect of a queued execution: its [significant arguments](ActionTool::significant) when it was queued, because
-    /// the tool may have been edited since, or the execution whose result it sends.
+    /// Its [significant arguments](ActionTool::significant) when it was queued, because the tool may have been edited since.
     pub significant: Option<&'a Map<String, Value>>,
     /// The reason why it must not start any more, a sentence; an earlier delivery's outcome is still returned.
     pub too_late: Option<&'a str>,

@@ -61,24 +61,6 @@ async fn a_result_that_comes_after_the_call_is_sent_once() {
 }
 
 #[tokio::test]
-async fn a_lookup_that_is_repeated_and_answers_otherwise_has_one_result_sent() {
-    let (world, crm, call, _, lookup) = world().await;
-    asked_for(&world, &lookup, &call).await;
-    let message = world.aws.messages("executions").remove(0).to_string();
-    end(&world, &call);
-    for state in ["packed", "shipped", "returned"] {
-        answers(&crm, "orders", Fault::body(json!({"state": state})));
-    }
-    // After the text is queued, that it was cannot be written into the call's row.
-    world.aws.inject(tests::aws::Fault::throttled("UpdateItem", "calls").after(1));
-    assert_eq!(world.run_queued().await, 1);
-    world.aws.post("executions", &message);
-    run(&world).await;
-    assert_eq!(texts(&world), [(phone(1), "Your order is packed.".to_owned())]);
-    assert_eq!(moments(&world, &call, "result_failed").await.len(), 1);
-}
-
-#[tokio::test]
 async fn a_call_that_ends_while_it_is_told_has_the_result_sent() {
     let (world, crm, call, _, lookup) = world().await;
     asked_for(&world, &lookup, &call).await;

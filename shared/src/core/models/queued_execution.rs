@@ -33,7 +33,7 @@ pub struct QueuedExecution {
     /// VAPI has not created the call yet; `call_id` is its provisional id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before_call: bool,
-    /// Identifies its effect: its significant arguments, or the execution whose result it sends; absent without any.
+    /// The arguments that identify its effect; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub significant: Option<Map<String, Value>>,
     /// VAPI's id of the tool call, stable across redeliveries.
