@@ -32,6 +32,7 @@ use shared::{
     platform,
     store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
     telemetry,
+    webhooks::twilio_signature::LONGEST_SID,
 };
 
 use crate::{early::Early, twilio_request::Incoming};
@@ -228,7 +229,7 @@ impl Part for Form {
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let schema = json!({"type": "object", "required": ["CallSid", "AccountSid", "From", "To"], "properties": {
-            "CallSid": {"type": "string", "maxLength": 64},
+            "CallSid": {"type": "string", "maxLength": LONGEST_SID},
             "AccountSid": {"type": "string", "description": "The account of the number's credentials."},
             "From": {"type": "string", "description": "The caller: a number, or nothing of the kind."},
             "To": {"type": "string", "description": "The number that is called."},

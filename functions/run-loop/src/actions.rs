@@ -76,6 +76,8 @@ pub(crate) struct Actions<'a> {
     pub(crate) definition: &'a Definition,
     /// Actions that a person lets act again, although they may have acted in the run before.
     pub(crate) confirmed: &'a [String],
+    /// Actions of a `catch` act again in a retry.
+    pub(crate) catch_anew: bool,
     /// All tools of the automation, including those of its agents.
     pub(crate) pinned: &'a [OfferedTool],
     /// The tools of the remaining actions.
@@ -329,7 +331,9 @@ impl Actions<'_> {
     /// failure, so its actions do act again after another.
     fn claimed_by(&self, planned: &PlannedAction<'_>) -> RunId {
         let run = self.held.run;
-        let in_catch = || planned.action.id.as_deref().is_some_and(|id| self.definition.caught_ids().contains(id));
+        let in_catch = || {
+            self.catch_anew && planned.action.id.as_deref().is_some_and(|id| self.definition.caught_ids().contains(id))
+        };
         let first = run.first_run.filter(|_| !self.confirmed.contains(&planned.id) && !in_catch());
         first.unwrap_or(run.id)
     }

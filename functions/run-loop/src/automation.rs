@@ -103,7 +103,9 @@ async fn carry_out(
         return Ok(Ended::Stopped(Stop::Drifted(reason)));
     }
     let confirmed = plan.map(|plan| plan.confirmed.as_slice()).unwrap_or_default();
-    Box::pin(Actions { held, definition, confirmed, pinned, toolbox: &toolbox }.carry_out(left, spent)).await
+    let catch_anew = plan.is_some_and(|plan| plan.catch_anew);
+    let actions = Actions { held, definition, confirmed, catch_anew, pinned, toolbox: &toolbox };
+    Box::pin(actions.carry_out(left, spent)).await
 }
 
 /// Builds the model's prompt from the automation's, and stores it; returns the run with its limits.

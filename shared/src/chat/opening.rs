@@ -131,7 +131,7 @@ impl Turns {
             return Ok(Beginning::Earlier(earlier));
         }
         let resumed = before.filter(|_| same);
-        let pending = awaited(&held.thread, &held.messages, asked, resumed.is_some())?;
+        let pending = awaited(&held.thread, &held.messages, asked, resumed.as_ref())?;
         let toolbox = self.toolbox(member, held, asked, pending.as_ref(), resumed.as_ref(), deadline).await?;
         let now = Timestamp::now();
         // An expired lease is treated as a failed turn: the turn is resumed.

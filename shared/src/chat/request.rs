@@ -6,7 +6,7 @@ use super::{Awaited, ChatInput, Consent, FrontEndResult, TurnAnswer, running::SA
 use crate::{
     Error, Result,
     idempotency::Key,
-    models::{ChatRole, PendingCall, Thread, ThreadMessage, Timestamp, ToolResult, WaitsFor},
+    models::{ChatRole, PendingCall, RunningTurn, Thread, ThreadMessage, Timestamp, ToolResult, WaitsFor},
     planner::{Observer, PendingResolution, Receipt, TurnEvent, Widget},
 };
 
@@ -106,7 +106,8 @@ pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> TurnAnswer {
     }
 }
 
-/// The waiting call that this request is for. `resumes`: the request's turn had begun before, in time.
+/// The waiting call that this request is for. `resumed`: the request's turn, if it had begun before. Once that has made calls, the
+/// decision does not expire any more.
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::ConsentDecided`] if the call does not wait any more.
@@ -114,7 +115,7 @@ pub(super) fn awaited(
     thread: &Thread,
     messages: &[ThreadMessage],
     asked: &ChatInput,
-    resumes: bool,
+    resumed: Option<&RunningTurn>,
 ) -> Result<Option<PendingCall>> {
     let Some(awaited) = &asked.awaited else { return Ok(None) };
     let is_meant = |pending: &PendingCall| match awaited {
@@ -124,7 +125,9 @@ pub(super) fn awaited(
         }
     };
     let waits = thread.pending_call().filter(is_meant);
-    let expired = !resumes && waits.as_ref().is_some_and(|pending| pending.expires_at <= Timestamp::now());
+    let expired = waits.as_ref().is_some_and(|pending| {
+        pending.expires_at <= Timestamp::now() && !resumed.is_some_and(|turn| turn.went_on(Some(pending)))
+    });
     if let Some(waits) = waits.filter(|_| !expired) {
         return Ok(Some(waits));
     }

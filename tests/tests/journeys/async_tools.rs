@@ -69,6 +69,18 @@ async fn a_message_whose_credentials_cannot_be_read_for_a_moment_is_sent_by_the_
     assert_eq!(world.executions()[0]["status"], "succeeded");
 }
 
+#[tokio::test]
+async fn the_history_of_a_background_tool_is_written_after_a_short_outage() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    // All attempts of the SDK at one write.
+    world.aws.inject(aws::Fault::new("PutItem", "executions", aws::Trouble::Error("InternalServerError")).times(3));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!((world.aws.faults_left(), world.twilio.messages().len()), (0, 1));
+    assert_eq!(world.executions()[0]["status"], "succeeded");
+}
+
 /// SQS delivers at least once, and a model repeats its calls.
 #[tokio::test]
 async fn a_message_delivered_twice_at_the_same_time_acts_once() {

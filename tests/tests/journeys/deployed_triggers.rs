@@ -351,6 +351,20 @@ async fn a_trigger_whose_new_key_cannot_be_stored_keeps_its_old_address_until_it
 }
 
 #[tokio::test]
+async fn a_trigger_whose_webhooks_are_renewed_with_its_address_is_believed_with_the_newest_key() {
+    let mut world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let path = world.hook_path(&hook_of(&world));
+    world.pipedream.renew_webhooks();
+    readdress(&mut world).await;
+    let after = world.pipedream.triggers().remove(0);
+    let event = world.signed(&path, Signer::Pipedream(after.signing_key()), &message("18c2", "Invoice"));
+    world.send("trigger", &event).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
+}
+
+#[tokio::test]
 async fn another_activation_gives_a_trigger_its_new_address_too() {
     let mut world = world().await;
     let id = saved(&world, &invoices(&world, "INBOX")).await;

@@ -118,6 +118,7 @@ pub struct Pipedream {
     deployed: Mutex<Vec<DeployedTrigger>>,
     /// If set, only a regeneration reveals a signing key.
     hides_keys: AtomicBool,
+    renews_webhooks: AtomicBool,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedream>> {
@@ -130,6 +131,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedr
         runs: Mutex::default(),
         deployed: Mutex::default(),
         hides_keys: AtomicBool::default(),
+        renews_webhooks: AtomicBool::default(),
     };
     server::serve(address, service)
 }

@@ -128,7 +128,7 @@ impl RunStarter {
         unconfirmed(&planned, &request.confirmed)?;
         // A confirmation holds in later retries, where the action runs because it failed without an effect.
         let confirmed: BTreeSet<String> = plan.confirmed.iter().chain(&request.confirmed).cloned().collect();
-        let next = RunPlan { kept, confirmed: confirmed.into_iter().collect(), ..plan.clone() };
+        let next = RunPlan { kept, confirmed: confirmed.into_iter().collect(), catch_anew: true, ..plan.clone() };
         let first = run.first_run.unwrap_or(run.id);
         for start in 0..MOST_STARTS {
             let id = RunId::of_cause(organization, automation.id, &format!("retry:{}:{start}", run.id));

@@ -195,11 +195,9 @@ impl PipedreamTriggers {
         let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
         let Some(hook) = found(self.hooks.hooks.get(organization, row.hook_id).await)? else { return Ok(false) };
         let webhooks = self.pipedream.trigger_webhooks(&project, organization, trigger, deadline).await?;
+        // Without an address it posts nowhere, and the hook may lack its key.
         if webhooks.is_empty() {
-            let deployed = self.pipedream.deployed_triggers(&project, organization, deadline).await?;
-            if !deployed.iter().any(|deployed| deployed == trigger) {
-                return Ok(false);
-            }
+            return Ok(false);
         }
         let mut urls: Vec<&str> = webhooks.iter().map(|webhook| webhook.url.as_str()).collect();
         if urls != [address.as_str()] {
@@ -207,10 +205,15 @@ impl PipedreamTriggers {
                 urls.push(&address);
                 self.pipedream.set_trigger_webhooks(&project, organization, (trigger, &urls), deadline).await?;
             }
-            let key = self.signing_key(&project, organization, trigger, &address, deadline).await?;
-            self.add_key(hook, key, deadline).await?;
+            let posts = (trigger, address.as_str());
+            let (hook, webhook) = self.take_key(hook, &project, posts, deadline).await?;
             let only = [address.as_str()];
             self.pipedream.set_trigger_webhooks(&project, organization, (trigger, &only), deadline).await?;
+            // If Pipedream has replaced the webhook, its key is another one.
+            let now = self.webhook(&project, organization, posts, deadline).await?;
+            if now.and_then(|now| now.id) != webhook {
+                self.take_key(hook, &project, posts, deadline).await?;
+            }
             tracing::info!(automation.id = %row.id, hook.id = %row.hook_id, "a trigger was given its new address");
         }
         self.rows.deployed(lease, trigger, &address).await?;
@@ -269,25 +272,40 @@ impl PipedreamTriggers {
         };
         // The hook's key may belong to a deleted trigger.
         if is_new || hook.secrets.is_empty() {
-            let key = match signing_key {
-                Some(key) => key,
-                None => self.signing_key(&project, organization, &trigger_id, &address, deadline).await?,
-            };
-            self.add_key(hook, key, deadline).await?;
+            if let Some(key) = signing_key {
+                self.add_key(hook, key, deadline).await?;
+            } else {
+                self.take_key(hook, &project, (&trigger_id, &address), deadline).await?;
+            }
         }
         self.rows.deployed(lease, &trigger_id, &address).await?;
         tracing::info!(automation.id = %row.id, hook.id = %row.hook_id, "a trigger was deployed");
         Ok(Done::Kept)
     }
 
+    /// Adds the signing key of the trigger's webhook for this address. Gives the hook, and the webhook's id.
+    async fn take_key(
+        &self,
+        hook: Hook,
+        project: &Project,
+        (trigger, address): (&str, &str),
+        deadline: Deadline,
+    ) -> Result<(Hook, Option<String>)> {
+        let organization = hook.organization_id;
+        let webhook = self.webhook(project, organization, (trigger, address), deadline).await?;
+        let id = webhook.as_ref().and_then(|webhook| webhook.id.clone());
+        let key = self.signing_key(project, organization, trigger, webhook, deadline).await?;
+        Ok((self.add_key(hook, key, deadline).await?, id))
+    }
+
     /// Adds a signing key to a hook, in place of the oldest if there is no room.
-    async fn add_key(&self, hook: Hook, key: SecretString, deadline: Deadline) -> Result<()> {
+    async fn add_key(&self, hook: Hook, key: SecretString, deadline: Deadline) -> Result<Hook> {
         let hook = match hook.secrets.first().filter(|_| hook.secrets.len() >= MOST_SECRETS) {
             Some(oldest) => self.hooks.remove_secret(&hook, oldest.id, None, deadline).await?,
             None => hook,
         };
         let secret = HookSecret { secret: key, ..HookSecret::default() };
-        self.hooks.add_secret(&hook, &secret.to_secret(), false, None, deadline).await.map(drop)
+        self.hooks.add_secret(&hook, &secret.to_secret(), false, None, deadline).await
     }
 
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
@@ -370,16 +388,15 @@ impl PipedreamTriggers {
         Ok(webhooks.into_iter().find(|webhook| webhook.url == address))
     }
 
-    /// The signing key, if the deployment did not return it. Pipedream may show a key only once; then a new one replaces it.
+    /// The signing key of a trigger's webhook. Pipedream may show a key only once; then a new one replaces it.
     async fn signing_key(
         &self,
         project: &Project,
         organization: OrganizationId,
         trigger: &str,
-        address: &str,
+        webhook: Option<TriggerWebhook>,
         deadline: Deadline,
     ) -> Result<SecretString> {
-        let webhook = self.webhook(project, organization, (trigger, address), deadline).await?;
         match webhook {
             Some(TriggerWebhook { signing_key: Some(key), .. }) => Ok(key),
             Some(TriggerWebhook { id: Some(webhook), .. }) => {

@@ -330,6 +330,9 @@ pub struct RunPlan {
     /// Actions, by id, that a person lets a retry repeat although they may have acted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<String>,
+    /// Actions of a `catch` claim for this run and not for the first one; false in retries that an older version began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub catch_anew: bool,
 }
 
 /// With its position in the run before, both from 0.

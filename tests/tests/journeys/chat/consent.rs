@@ -259,6 +259,20 @@ async fn a_consent_whose_turn_could_not_be_written_down_acts_once() {
 }
 
 #[tokio::test]
+async fn an_approval_whose_call_was_not_made_expires_after_its_hour() {
+    let world = Way::Written.world().await;
+    asked_first(&world).await;
+    let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+    // The turn's beginning is written down, and that its call begins is not.
+    world.aws.inject(Fault::throttled("UpdateItem", "threads").after(2));
+    assert_eq!(decide(&world, &id, true).await.status, 503);
+    assert_eq!((world.aws.faults_left(), sent(&world)), (0, 0));
+    expire(&world);
+    let late = decide(&world, &id, true).await.expect(409);
+    assert_eq!((&late["decided"], sent(&world)), (&json!("expired"), 0), "{late}");
+}
+
+#[tokio::test]
 async fn a_call_whose_request_cannot_be_looked_up_is_recorded_as_not_called() {
     let world = World::start().await;
     asked_first(&world).await;

@@ -75,6 +75,11 @@ impl Standin<Pipedream> {
         self.service.hides_keys.store(true, Ordering::Relaxed);
     }
 
+    /// From now on each change of a trigger's addresses replaces all its webhooks, and so their keys.
+    pub fn renew_webhooks(&self) {
+        self.service.renews_webhooks.store(true, Ordering::Relaxed);
+    }
+
     /// Deletes all deployed triggers without telling anybody.
     pub fn lose_triggers(&self) {
         locked(&self.service.deployed).clear();
@@ -173,7 +178,7 @@ impl Pipedream {
         Ok(self.webhooks_of(trigger))
     }
 
-    /// A webhook whose address stays keeps its id and key.
+    /// A webhook whose address stays keeps its id and key, unless webhooks are renewed.
     pub(super) fn set_webhooks(&self, id: &str, request: &Request) -> Result<Answer, Problem> {
         let invalid = |problem: &str| Problem::new(400, "invalid_request", problem);
         let user = user_of(request)?;
@@ -186,7 +191,8 @@ impl Pipedream {
         let mut deployed = locked(&self.deployed);
         let found = deployed.iter_mut().find(|trigger| trigger.id == id && trigger.external_user_id == user);
         let trigger = found.ok_or_else(|| Problem::new(404, "not_found", "trigger not found"))?;
-        let known = |url: &str| trigger.webhooks.iter().find(|webhook| webhook.url == url).cloned();
+        let renews = self.renews_webhooks.load(Ordering::Relaxed);
+        let known = |url: &str| trigger.webhooks.iter().find(|webhook| !renews && webhook.url == url).cloned();
         trigger.webhooks = urls.into_iter().map(|url| known(url).unwrap_or_else(|| Webhook::new(url))).collect();
         Ok(self.webhooks_of(trigger))
     }
