@@ -57,7 +57,8 @@ async fn growing_answer(chat: &Chat, browser: &Browser) {
     browser.find("[data-tool-call][data-tool=current_time]").await;
     browser.until_shown(answer).await;
     let grew = browser.grew().await;
-    assert!(grew > 5, "the answer grew {grew} times");
+    // An answer that comes whole grows once; a busy browser shows several pieces at a time.
+    assert!(grew > 2, "the answer grew {grew} times");
     browser.until("document.querySelector('[data-tool=current_time]').dataset.outcome !== 'running'").await;
 }
 

@@ -86,7 +86,8 @@ async fn converse(chat: &Chat, browser: &Browser) {
     browser.enter(FIELD, "Hello").await;
     browser.until_shown(greeting).await;
     let grew = browser.grew().await;
-    assert!(grew > 5, "the answer grew {grew} times");
+    // An answer that comes whole grows once; a busy browser shows several pieces at a time.
+    assert!(grew > 2, "the answer grew {grew} times");
 
     // The model calls a tool of the page, which runs it and repeats the request.
     chat.script(&[plan("paint_wall", &json!({"colour": "blue"})), says("Your wall is blue now.", 0)]).await;
