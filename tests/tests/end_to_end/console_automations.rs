@@ -81,10 +81,15 @@ async fn another_version_is_a_conflict(user: &User<'_>, browser: &Browser) {
     browser.until(CHECKED).await;
     let address = browser.address().await;
     let id = address.split("/automations/").nth(1).and_then(|rest| rest.split('?').next()).unwrap();
-    another_version(user, id).await;
+    hold_the_saving(browser).await;
     browser.press_with(CONTROL, "s").await;
-    browser.find("[data-conflict='2']").await;
+    browser.until("window.goOn").await;
+    another_version(user, id).await;
+    // Esc counts also while the field cannot be written.
     browser.press(ESCAPE).await;
+    go_on(browser).await;
+    browser.find("[data-conflict='2']").await;
+    browser.until("!document.querySelector('#definition').readOnly").await;
     browser.open_with(TAB, "#conflict-see").await;
     browser.until("document.querySelector('[data-conflict] .diff').innerText.includes('/description')").await;
     everybody_can_use(browser).await;

@@ -211,7 +211,7 @@ pub(crate) async fn hold_the_saving(browser: &Browser) {
     let hold = "
         const asks = window.fetch;
         window.goOn = null;
-        const saves = ({ method, body } = {}) => ['PATCH', 'POST'].includes(method) && !String(body).includes('\"dry_run\":true');
+        const saves = ({ method, body } = {}) => ['PATCH', 'POST', 'PUT'].includes(method) && !String(body).includes('\"dry_run\":true');
         window.fetch = (address, asked) => {
           if (!saves(asked)) return asks(address, asked);
           window.fetch = asks;

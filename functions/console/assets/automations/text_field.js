@@ -31,12 +31,12 @@ export function TextField({ id, label, help, value, marks, readOnly, area, onInp
   const help_id = `${id}-help`;
   const onKeyDown = (event) => {
     const { key, shiftKey, ctrlKey, metaKey, altKey, isComposing } = event;
-    if (readOnly || isComposing || ctrlKey || metaKey || altKey || key === 'Shift') return;
-    if (key === 'Tab' && !leaves.current) {
+    if (isComposing || ctrlKey || metaKey || altKey || key === 'Shift') return;
+    if (key === 'Tab' && !leaves.current && !readOnly) {
       event.preventDefault();
       indent(area.current, shiftKey);
     }
-    if (key === 'Enter') {
+    if (key === 'Enter' && !readOnly) {
       event.preventDefault();
       newLine(area.current);
     }
