@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 
+import account_settings
 import aws
 import issuer
 import parameters
@@ -61,7 +62,8 @@ class Deployment:
             found.append(f"STACK is '{self.name}': a stack's name has letters, digits and -, begins with a letter, and is at most 40 long")
         if self.architecture not in (None, "", "arm64", "x86_64"):
             found.append(f"ARCHITECTURE is '{self.architecture}': it can be arm64 or x86_64")
-        return found + self._of_parameters(first)
+        found += self._of_parameters(first)
+        return found + self._of_account_settings() if self.region else found
 
     def _of_account(self):
         try:
@@ -168,6 +170,13 @@ class Deployment:
         if "JwtIssuer" in self.values and not any(problem.startswith(of_issuer) for problem in wrong):
             wrong += issuer.problems(self.values)
         return found + wrong
+
+    def _of_account_settings(self):
+        known = self.template["Parameters"]
+        before = stack_state.parameters(self.found) if self.found else {}
+        defaults = {key: parameter["Default"] for key, parameter in known.items() if "Default" in parameter}
+        sizes = known["AccountConcurrency"]["AllowedValues"]
+        return account_settings.problems({**defaults, **before, **self.values}, before, self.name, sizes, self.file)
 
     # -------------------------------------------------------------------------------------------------------- deployment
 

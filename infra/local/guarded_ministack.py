@@ -94,9 +94,23 @@ def read_the_template_as_aws_does():
     creating("AWS::Lambda::EventSourceMapping", trigger)
 
 
+def state_the_limits_of_an_account():
+    # Ministack's own limit follows the memory of this machine; the stack has the sizes for an account of 1,000.
+    from ministack.services import lambda_svc
+
+    def get_account_settings():
+        functions = lambda_svc._functions
+        reserved = sum(int(functions[name].get("concurrency") or 0) for name in functions.keys())
+        limits = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 1000 - reserved}
+        return lambda_svc.json_response({"AccountLimit": limits})
+
+    lambda_svc._get_account_settings = get_account_settings
+
+
 threading.Thread(target=end_with_parent, daemon=True).start()
 name_actions_as_aws_does()
 name_schedules_as_aws_does()
 read_the_template_as_aws_does()
+state_the_limits_of_an_account()
 sys.argv = ["ministack"]
 runpy.run_module("ministack", run_name="__main__", alter_sys=True)

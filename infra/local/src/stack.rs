@@ -426,6 +426,8 @@ fn trial(data: &Data, parameters: &[(&'static str, String)], llm: &str) -> state
     same.extend([("LlmApiKey", data.llm.api_key.clone()), ("LlmUrl", format!("{llm}/v1"))]);
     // The local AWS is discarded at the end, so nothing needs protection.
     same.push(("DeletionProtection", "false".to_owned()));
+    // An account has one role for the logs of REST APIs, and the running stack gave it.
+    same.push(("ApiGatewayLogRole", "existing".to_owned()));
     state_files::Trial {
         number: data.twilio.spare_number.clone(),
         other_vapi_key: data.vapi.other_api_key.clone(),

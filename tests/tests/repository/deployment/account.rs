@@ -151,7 +151,8 @@ impl Account {
         let account = Self { folder, issuer };
         let state = json!({
             "account": "123456789012", "buckets": {"code": "eu-central-1", "far": "us-east-1"},
-            "stacks": {}, "tables": {}, "secrets": {},
+            "stacks": {}, "tables": {}, "secrets": {}, "roles": {}, "log_role": null,
+            "executions": 1000, "reserved_by_others": 0,
         });
         fs::write(account.folder.join("account.json"), state.to_string()).unwrap();
         account.parameters(&account.good());

@@ -147,8 +147,15 @@ def deploy(options):
     for logical, resource in template["Resources"].items():
         # The type after the transform.
         kind = resource["Type"].replace("AWS::Serverless::", "AWS::Lambda::")
+        if resource.get("Condition") == "CreatesApiGatewayLogRole" and parameters["ApiGatewayLogRole"] != "create":
+            continue
         if logical not in stack["resources"]:
             physical = logical
+            if kind == "AWS::IAM::Role":
+                physical = f"{name}-{logical}-1A2B3C4D5E6F"
+                ACCOUNT["roles"][physical] = {}
+            if kind == "AWS::ApiGateway::Account":
+                ACCOUNT["log_role"] = role_arn(stack["resources"]["ApiGatewayLogsRole"][0])
             if kind in (TABLE, SECRET):
                 physical = named(resource, name)
                 taken = ACCOUNT["tables" if kind == TABLE else "secrets"]
@@ -194,6 +201,8 @@ def delete(stack, logical):
         return False
     ACCOUNT["tables"].pop(physical, None)
     ACCOUNT["secrets"].pop(physical, None)
+    # API Gateway goes on naming a role that is gone.
+    ACCOUNT["roles"].pop(physical, None)
     del stack["resources"][logical]
     return True
 
@@ -279,6 +288,31 @@ def copy(source, target):
     ACCOUNT["uploaded"] = sorted(f"{bucket}/{key}/{path.name}" for path in pathlib.Path(source).iterdir() if path.read_bytes())
 
 
+def role_arn(name):
+    return f"arn:aws:iam::{ACCOUNT['account']}:role/{name}"
+
+
+def get_role(options):
+    name = options["--role-name"]
+    if name not in ACCOUNT["roles"]:
+        error("NoSuchEntity", "GetRole", f"The role with name {name} cannot be found.")
+    return {"Role": {"RoleName": name, "Arn": role_arn(name)}}
+
+
+def account_of_api_gateway(options):
+    role = {"cloudwatchRoleArn": ACCOUNT["log_role"]} if ACCOUNT["log_role"] else {}
+    return {"throttleSettings": {"burstLimit": 5000, "rateLimit": 10000.0}, "features": ["UsagePlans"], **role}
+
+
+def account_of_lambda(options):
+    stacks = [stack for stack in ACCOUNT["stacks"].values() if stack["StackStatus"] != "DELETE_COMPLETE"]
+    parameters = [parameter for stack in stacks for parameter in stack["Parameters"]]
+    reserved = sum(int(p["ParameterValue"]) for p in parameters if p["ParameterKey"].endswith("ReservedConcurrency"))
+    most = ACCOUNT["executions"]
+    unreserved = most - ACCOUNT["reserved_by_others"] - reserved
+    return {"AccountLimit": {"ConcurrentExecutions": most, "UnreservedConcurrentExecutions": unreserved}}
+
+
 def describe_table(options):
     name = options["--table-name"]
     table = ACCOUNT["tables"][name]
@@ -339,6 +373,9 @@ OPERATIONS = {
     "cloudformation create-change-set": ({"--cli-input-json"}, create_change_set),
     "cloudformation describe-change-set": (CHANGES, describe_change_set),
     "cloudformation execute-change-set": (CHANGES, execute_change_set),
+    "apigateway get-account": (set(), account_of_api_gateway),
+    "iam get-role": ({"--role-name"}, get_role),
+    "lambda get-account-settings": (set(), account_of_lambda),
     "dynamodb list-tables": (set(), lambda o: {"TableNames": sorted(ACCOUNT["tables"])}),
     "dynamodb describe-table": ({"--table-name"}, describe_table),
     "dynamodb describe-time-to-live": ({"--table-name"}, describe_time_to_live),
@@ -377,6 +414,8 @@ def main():
     service, operation = arguments[:2]
     if not REGION and service != "sts":
         refuse("You must specify a region. You can also configure your region by running \"aws configure\".", 253)
+    if f"{service} {operation}" in ACCOUNT.get("denied", []):
+        error("AccessDeniedException", operation, f"User is not authorized to perform: {service} {operation}")
     if operation == "wait":
         answer = wait(plain[0], options)
     elif (service, operation) == ("s3", "cp"):

@@ -1,0 +1,97 @@
+"""Checks the sizes against Lambda's limits in the account, and the one role of API Gateway's logs."""
+
+import aws
+
+# AWS refuses reservations that leave fewer executions for all other functions.
+UNRESERVED = 100
+RESERVATIONS = ("ExecuteReservedConcurrency", "CallStartReservedConcurrency", "RunToolReservedConcurrency", "StreamReservedConcurrency")
+LOG_ROLE = "ApiGatewayLogRole"
+
+
+def problems(values, before, stack, sizes, source):
+    """Problems of the parameters in this account and region.
+
+    `values` are all parameters of the deployment, `before` those of the present stack (none on a first deployment), `sizes` the
+    values that AccountConcurrency can have, and `source` is the parameter file.
+    """
+    return _of_concurrency(values, before, sizes, source) + _of_log_role(values, before, stack, source)
+
+
+def _of_concurrency(values, before, sizes, source):
+    limits = _asked("the sizes for Lambda", "lambda", "get-account-settings")
+    if limits is None:
+        return []
+    most = limits["AccountLimit"]["ConcurrentExecutions"]
+    unreserved = limits["AccountLimit"]["UnreservedConcurrentExecutions"]
+    size = _number(values, "AccountConcurrency")
+    if size > most:
+        fitting = max((each for each in sizes if each <= most), default=min(sizes))
+        return [
+            f"AccountConcurrency is {size}, and Lambda runs at most {most} executions at once in this account and region: "
+            f"put the lines of infra/concurrency/{fitting} into {source}, or ask AWS for more{_quota(size)}"
+        ]
+    reserved, reserved_before = (sum(_number(each, name) for name in RESERVATIONS) for each in (values, before))
+    left = unreserved + reserved_before - reserved
+    if reserved > reserved_before and left < UNRESERVED:
+        # The lack may exceed the account.
+        return [
+            f"The four …ReservedConcurrency reserve {reserved} executions together, which would leave {max(left, 0)} unreserved of the "
+            f"account's {most}, and AWS wants {UNRESERVED} to stay so: reserve less in {source}, or ask AWS for more"
+            f"{_quota(most + UNRESERVED - left)}"
+        ]
+    return []
+
+
+def _of_log_role(values, before, stack, source):
+    wanted = values.get(LOG_ROLE)
+    if before.get(LOG_ROLE) == wanted:
+        return []
+    account = _asked(f"{LOG_ROLE}={wanted}", "apigateway", "get-account")
+    if account is None:
+        return []
+    role = account.get("cloudwatchRoleArn")
+    there = bool(role) and _exists(role)
+    if wanted == "create" and there and not _name(role).startswith(f"{stack}-ApiGatewayLogsRole-"):
+        return [
+            f"{LOG_ROLE} is create, and API Gateway writes the logs of this account and region with {role} already, which the stack's role "
+            f"would replace: write {LOG_ROLE}=existing into {source}"
+        ]
+    if wanted == "existing" and not there:
+        gone = f"the role {role}, which does not exist any more" if role else "no role for logs"
+        return [f"{LOG_ROLE} is existing, and API Gateway has {gone} in this account and region: write {LOG_ROLE}=create into {source}"]
+    return []
+
+
+def _asked(checked, *request):
+    """The CLI's answer; None with a warning if it may not ask."""
+    try:
+        return aws.ask(*request)
+    except aws.Failed as error:
+        aws.say(f"warning: {checked} cannot be checked, because aws {' '.join(request)} failed: {error}")
+        return None
+
+
+def _exists(role):
+    try:
+        aws.ask("iam", "get-role", "--role-name", _name(role))
+    except aws.Failed as error:
+        return "NoSuchEntity" not in str(error)
+    return True
+
+
+def _name(role):
+    return role.rsplit("/", 1)[-1]
+
+
+def _number(values, name):
+    """0 in place of a missing number and of a wrong one, which another check reports."""
+    try:
+        return int(values.get(name, 0))
+    except ValueError:
+        return 0
+
+
+def _quota(wanted):
+    return (
+        f":\n      aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value {wanted}"
+    )

@@ -1,0 +1,83 @@
+//! `make deploy` asks the account for Lambda's limits, and for the one role of API Gateway's logs.
+
+use serde_json::json;
+
+use super::account::{Account, root};
+
+const OTHERS_ROLE: &str = "arn:aws:iam::123456789012:role/service/gateway-logs";
+
+fn sized(account: &Account, size: u32) -> String {
+    let sizes = std::fs::read_to_string(root().join(format!("infra/concurrency/{size}"))).unwrap();
+    format!("{}{sizes}", account.good())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sizes_beyond_the_account_are_refused() {
+    let account = Account::new().await;
+    account.set("executions", json!(10));
+    account.deploy(&[]).failed_with(&[
+        "This is in the way",
+        "AccountConcurrency is 100, and Lambda runs at most 10 executions at once",
+        "put the lines of infra/concurrency/10 into",
+        "--quota-code L-B99A9384 --desired-value 100",
+    ]);
+    assert!(account.calls("cloudformation deploy").is_empty());
+    account.parameters(&sized(&account, 10));
+    account.deploy(&[]).succeeded();
+
+    account.set("executions", json!(1000));
+    account.set("reserved_by_others", json!(350));
+    account.parameters(&sized(&account, 1000));
+    account.deploy(&[]).failed_with(&[
+        "This is in the way",
+        "reserve 600 executions together, which would leave 50 unreserved of the account's 1000",
+        "--desired-value 1050",
+    ]);
+    account.set("reserved_by_others", json!(300));
+    account.deploy(&[]).succeeded();
+    // The stack's own reservations are part of the reserved ones now.
+    account.deploy(&[]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_role_of_api_gateways_logs_is_neither_replaced_nor_missing() {
+    let account = Account::new().await;
+    account.set("log_role", json!(OTHERS_ROLE));
+    account.set_at(&["roles", "gateway-logs"], json!({}));
+    account.deploy(&[]).failed_with(&[
+        "ApiGatewayLogRole is create",
+        OTHERS_ROLE,
+        "write ApiGatewayLogRole=existing into",
+    ]);
+    assert!(account.calls("cloudformation deploy").is_empty());
+    account.parameters(&format!("{}ApiGatewayLogRole=existing\n", account.good()));
+    account.deploy(&[]).succeeded();
+    assert_eq!(account.state()["log_role"], OTHERS_ROLE);
+    account.no_parameters();
+    account.deploy(&[]).succeeded();
+    account.parameters("ApiGatewayLogRole=create\n");
+    account.deploy(&[]).failed_with(&["write ApiGatewayLogRole=existing into"]);
+
+    let account = Account::new().await;
+    account.parameters(&format!("{}ApiGatewayLogRole=existing\n", account.good()));
+    account.deploy(&[]).failed_with(&["API Gateway has no role for logs", "write ApiGatewayLogRole=create into"]);
+    // Its stack or somebody deleted the role.
+    account.set("log_role", json!(OTHERS_ROLE));
+    account.deploy(&[]).failed_with(&["which does not exist any more", "write ApiGatewayLogRole=create into"]);
+    account.parameters(&account.good());
+    account.deploy(&[]).succeeded();
+    assert_ne!(account.state()["log_role"], OTHERS_ROLE);
+    account.deploy(&[]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_who_may_not_ask_is_warned() {
+    let account = Account::new().await;
+    account.set("executions", json!(10));
+    account.set("log_role", json!(OTHERS_ROLE));
+    account.set("denied", json!(["lambda get-account-settings", "apigateway get-account"]));
+    let deployed = account.deploy(&[]);
+    deployed.succeeded();
+    deployed.says("warning: the sizes for Lambda cannot be checked, because aws lambda get-account-settings failed");
+    deployed.says("warning: ApiGatewayLogRole=create cannot be checked, because aws apigateway get-account failed");
+}
