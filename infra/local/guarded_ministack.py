@@ -56,7 +56,7 @@ def name_schedules_as_aws_does():
 
 def read_the_template_as_aws_does():
     # Ministack keeps CorsConfiguration in the template's spelling, where it is never read; ignores
-    # ReservedConcurrentExecutions; and leaves numbers from parameters as text, which cannot be compared with counts.
+    # ReservedConcurrentExecutions and RecursiveLoop; and leaves numbers from parameters as text, which cannot be compared with counts.
     from ministack.services import lambda_svc
     from ministack.services.cloudformation import provisioners
 
@@ -81,6 +81,8 @@ def read_the_template_as_aws_does():
         reserved = props.get("ReservedConcurrentExecutions")
         if reserved is not None:
             lambda_svc._put_function_concurrency(created[0], {"ReservedConcurrentExecutions": int(reserved)})
+        if "RecursiveLoop" in props:
+            lambda_svc._put_function_recursion_config(created[0], {"RecursiveLoop": props["RecursiveLoop"]})
         return created
 
     def trigger(create, props):

@@ -84,6 +84,9 @@ async fn is_as_deployed(stack: &Stack, http: &reqwest::Client, wanted: &Deployme
             properties.get("ReservedConcurrentExecutions").map(|number| number.as_str().unwrap().parse().unwrap());
         assert_eq!(there["ReservedConcurrentExecutions"].as_u64(), number, "{function}");
         reserved += u64::from(number.is_some());
+        let there = aws(stack, http, "lambda", &format!("/2024-08-31/functions/{function}/recursion-config")).await;
+        let loops = properties.get("RecursiveLoop").and_then(Value::as_str).unwrap_or("Terminate");
+        assert_eq!(there["RecursiveLoop"], loops, "{function}");
     }
     assert_eq!(reserved, 4);
     let triggers = aws(stack, http, "lambda", "/2015-03-31/event-source-mappings/").await;

@@ -7,6 +7,7 @@
 mod concurrency;
 mod functions;
 mod operations;
+mod recursion;
 mod requests;
 pub(crate) mod source;
 mod streaming;
