@@ -14,6 +14,7 @@ mod alarms;
 mod dashboard;
 mod metrics;
 mod requests;
+mod throttles;
 mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ const OF_AWS: [(&str, &[&str], &str); 4] = [
     // The metrics of REST APIs.
     ("AWS/ApiGateway", &["Count", "4XXError", "5XXError", "Latency", "IntegrationLatency"], "ApiName"),
 ];
-const OF_ACCOUNT: [&str; 3] = ["ConcurrentExecutions", "Errors", "Throttles"];
+const OF_ACCOUNT: [&str; 4] = ["ConcurrentExecutions", "Errors", "RecursiveInvocationsDropped", "Throttles"];
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is not text"))

@@ -128,6 +128,22 @@ fn the_sizes_fit_their_accounts() {
     }
 }
 
+/// A number in the template, because an alarm cannot multiply a parameter.
+#[test]
+fn executions_wait_when_every_batch_is_full() {
+    let template = Template::read();
+    for account in ACCOUNTS {
+        let size = Size::of(account);
+        let given = size.given();
+        let parameters: Vec<(&str, &str)> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let deployment = template.deployed(&parameters);
+        let [alarm, trigger] = ["ExecutionsWaitAlarm", "RunToolTrigger"].map(|id| deployment.properties(id).unwrap());
+        let batches = number(&trigger["ScalingConfig"]["MaximumConcurrency"]);
+        assert_eq!(number(&alarm["Threshold"]), batches * number(&trigger["BatchSize"]), "{account}");
+        assert_eq!((&alarm["Period"], &alarm["EvaluationPeriods"]), (&json!(60), &json!(3)), "{account}");
+    }
+}
+
 #[test]
 fn the_defaults_are_the_size_for_a_hundred() {
     let template = Template::read();

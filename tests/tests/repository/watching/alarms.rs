@@ -43,17 +43,32 @@ fn trips(alarm: &Value) -> (f64, f64, f64) {
     (alarm["DatapointsToAlarm"].as_f64().unwrap_or(periods), periods, number(&alarm["Threshold"]))
 }
 
-/// The metrics of our own namespace that alarms watch.
+/// The metrics of our own namespace that the code writes and alarms watch.
 pub(super) fn watched(template: &Template) -> BTreeMap<String, Metric> {
+    let filtered = filtered(template);
     let mut ours = BTreeMap::new();
     for (id, alarm) in alarms(template) {
         // The local AWS rejects metric math, and no alarm needs it.
         assert!(alarm.get("Metrics").is_none(), "{id} is about one metric");
         let namespace = resolved(template, &alarm["Namespace"]);
         let metric = checked(template, id, &namespace, text(&alarm["MetricName"]), dimensions(template, alarm));
-        ours.extend(metric.map(|metric| (id.to_owned(), metric)));
+        ours.extend(metric.filter(|metric| !filtered.contains(metric)).map(|metric| (id.to_owned(), metric)));
     }
     ours
+}
+
+/// The metrics that CloudWatch Logs counts in our own namespace.
+fn filtered(template: &Template) -> BTreeSet<Metric> {
+    let filters = template.resources("AWS::Logs::MetricFilter");
+    let counted = filters.values().flat_map(|filter| filter["MetricTransformations"].as_array().unwrap());
+    let metric = |counted: &Value| {
+        assert_eq!(
+            (resolved(template, &counted["MetricNamespace"]).as_str(), &counted["MetricValue"]),
+            (STACK, &json!("1"))
+        );
+        (text(&counted["MetricName"]).to_owned(), BTreeMap::new())
+    };
+    counted.map(metric).collect()
 }
 
 #[test]
@@ -140,6 +155,10 @@ fn every_function_is_watched_as_its_callers_need_it() {
     for id in ["CallFallbackAlarm", "CallIncompleteAlarm", "ExecuteFaultsAlarm", "ToolFaultsAlarm"] {
         assert_eq!(trips(&resource(&template, id)["Properties"]), once, "{id}");
     }
+    // Anybody may send them a few wrong requests.
+    for id in ["CallStartRefusalsAlarm", "ExecuteRefusalsAlarm", "CallsRefusalsAlarm"] {
+        assert_eq!(trips(&resource(&template, id)["Properties"]), (2.0, 3.0, 5.0), "{id}");
+    }
     let behind_the_api = about(&template, "5xx", "<Api>").expect("an alarm of the API's 5xx");
     assert_eq!((&behind_the_api["Statistic"], trips(behind_the_api)), (&json!("Average"), (2.0, 3.0, 0.05)));
 
@@ -186,6 +205,16 @@ fn every_function_that_callers_services_and_chats_wait_for_says_when_there_was_n
         let wanted = if NOT_ASKED_AGAIN.contains(&function.as_str()) { (1.0, 1.0, 0.0) } else { (2.0, 3.0, 0.0) };
         assert_eq!(trips(alarm), wanted, "{function}");
     }
+}
+
+/// Functions that may loop drop nothing, so the alarm is about all functions of the account.
+#[test]
+fn a_chain_of_messages_that_lambda_stops_is_an_alarm_at_once() {
+    let template = Template::read();
+    let alarm = &resource(&template, "RecursionDropsAlarm")["Properties"];
+    let metric = (&alarm["Namespace"], &alarm["MetricName"], alarm.get("Dimensions"));
+    assert_eq!(metric, (&json!("AWS/Lambda"), &json!("RecursiveInvocationsDropped"), None));
+    assert_eq!(trips(alarm), (1.0, 1.0, 0.0));
 }
 
 #[test]

@@ -134,6 +134,19 @@ async fn unproven_claim(world: &World, model: &Standin<llm::Llm>) {
     world.send("calls", &event).await.expect(200);
 }
 
+/// An incoming call, a tool call and an event of VAPI's, each with a wrong proof of its sender.
+async fn refused_requests(world: &World, tool: &Value) {
+    let unsigned = world.incoming(&world.caller(&phone(5))).header("x-twilio-signature", "nonsense");
+    world.send("call-start", &unsigned).await.expect(403);
+    let called = &world.home.phone_number;
+    let metadata =
+        json!({"callerPhoneNumber": phone(1), "calledPhoneNumber": called, "callId": "call-0", "token": "wrong"});
+    world.execute(text(&tool["id"]), &json!({"text": "Hello", "metadata": metadata})).await.expect(401);
+    let report = json!({"message": {"type": "end-of-call-report", "call": {"id": "call-0"}}});
+    let event = Event::post("/api/vapi/events", &report).header("authorization", "Bearer wrong");
+    world.send("calls", &event).await.expect(401);
+}
+
 /// The code writes every metric of ours that alarms and dashboard name. A misspelt name would have no values, and its
 /// alarm would never fire.
 #[tokio::test]
@@ -163,6 +176,8 @@ async fn the_watched_metrics_are_those_that_the_code_writes() {
     let call = world.call(&tool, json!({"text": "Hello"}));
     assert_eq!(world.call_tool(&call).await.expect(200)["success"], false);
     world.aws.clear_faults();
+
+    refused_requests(&world, &tool).await;
 
     world.settle().await;
     over_its_budget(&world, &world.llm).await;
