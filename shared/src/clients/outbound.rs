@@ -5,7 +5,7 @@
 //! checked apart, in the first address and every redirect. Anything uncheckable is refused.
 
 mod addresses;
-mod answer_text;
+mod decoded_body;
 
 use std::{
     error::Error as _,
@@ -22,7 +22,7 @@ use reqwest::{
 use serde_json::Value;
 
 use self::addresses::{is_public, is_public_name};
-pub use self::answer_text::AnswerText;
+pub use self::decoded_body::DecodedBody;
 use super::{
     Error, Failure, UpstreamService,
     http_client::{builder, not_sent, read},
@@ -77,8 +77,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn text(&self) -> AnswerText<'_> {
-        AnswerText::of(&self.content_type, &self.body)
+    pub fn decoded(&self) -> DecodedBody<'_> {
+        DecodedBody::of(&self.content_type, &self.body)
     }
 }
 

@@ -30,7 +30,7 @@ use super::{
 use crate::{
     clients::{
         self, Failure, StatusEffect,
-        outbound::{Answer, AnswerText, Request, RequestBody},
+        outbound::{Answer, DecodedBody, Request, RequestBody},
     },
     fields::Fields,
     models::{AllowedHosts, ExecutionId, Fault},
@@ -345,7 +345,7 @@ fn unusable_header(name: &str, parameter: &Parameter) -> NoRequest {
 /// `refused_by`: see [`refusal::refused`].
 pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], hidden: &HiddenTexts) -> ToolOutcome {
     let Answer { status, content_type, body, .. } = answer;
-    let decoded = answer.text();
+    let decoded = answer.decoded();
     let text = hidden.replaced(&decoded.text);
     // Redacted after parsing: JSON escapes could hide a secret from the text search above.
     let json = serde_json::from_str(&decoded.text).ok().map(|json| hidden.replaced_in(json));
@@ -394,7 +394,7 @@ pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], h
 }
 
 /// The kind of a binary body, in a word or two; `None` for text.
-fn kind_of_file(content_type: &str, body: &AnswerText<'_>) -> Option<String> {
+fn kind_of_file(content_type: &str, body: &DecodedBody<'_>) -> Option<String> {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (kind, of) = named.split_once('/').unwrap_or_default();
     let text = kind == "text"

@@ -11,13 +11,13 @@ const WINDOWS_1252: [char; 32] = [
 ];
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct AnswerText<'a> {
+pub struct DecodedBody<'a> {
     pub text: Cow<'a, str>,
     /// No bytes were replaced.
     pub is_whole: bool,
 }
 
-impl<'a> AnswerText<'a> {
+impl<'a> DecodedBody<'a> {
     pub(super) fn of(content_type: &str, body: &'a [u8]) -> Self {
         let charset = charset(content_type);
         let decoded = match body {
@@ -38,10 +38,9 @@ impl<'a> AnswerText<'a> {
 }
 
 fn charset(content_type: &str) -> String {
-    let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
-    let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
-    let charset = charsets.next().map(|(_, charset)| charset.trim().trim_matches(['"', '\'']).to_ascii_lowercase());
-    charset.unwrap_or_default()
+    let mut parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    let charset = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    charset.map(|(_, charset)| charset.trim().trim_matches(['"', '\'']).to_ascii_lowercase()).unwrap_or_default()
 }
 
 fn is_western(charset: &str) -> bool {
@@ -82,8 +81,8 @@ mod tests {
         ];
         for (content_type, body, text) in cases {
             assert_eq!(
-                AnswerText::of(content_type, body),
-                AnswerText { text: text.into(), is_whole: true },
+                DecodedBody::of(content_type, body),
+                DecodedBody { text: text.into(), is_whole: true },
                 "{content_type}"
             );
         }
@@ -99,7 +98,7 @@ mod tests {
             ("audio/mpeg", b"\xff\xfe\0\xd8\0\0"),
         ];
         for (content_type, body) in cases {
-            assert!(!AnswerText::of(content_type, body).is_whole, "{content_type}");
+            assert!(!DecodedBody::of(content_type, body).is_whole, "{content_type}");
         }
     }
 }
