@@ -5,6 +5,7 @@
 //! checked apart, in the first address and every redirect. Anything uncheckable is refused.
 
 mod addresses;
+mod decoded_body;
 
 use std::{
     error::Error as _,
@@ -21,6 +22,7 @@ use reqwest::{
 use serde_json::Value;
 
 use self::addresses::{is_public, is_public_name};
+pub use self::decoded_body::DecodedBody;
 use super::{
     Error, Failure, UpstreamService,
     http_client::{builder, not_sent, read},
@@ -72,6 +74,12 @@ pub struct Answer {
     pub content_type: String,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn decoded(&self) -> DecodedBody<'_> {
+        DecodedBody::of(&self.content_type, &self.body)
+    }
 }
 
 impl Outbound {
@@ -144,7 +152,8 @@ impl Outbound {
             };
             let response = outgoing.send().await.map_err(|error| failed(UpstreamService::Outbound, error))?;
             let status = response.status().as_u16();
-            let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            // Servers write UTF-8 in it as it is.
+            let target = response.headers().get(LOCATION).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
             let (Some(target), 301 | 302 | 303 | 307 | 308) = (target, status) else { return Ok(response) };
             if method != Method::GET {
                 return Ok(response);

@@ -133,6 +133,16 @@ async fn a_redirect_on_the_same_server_is_followed_with_its_headers() {
 }
 
 #[tokio::test]
+async fn a_redirect_written_in_utf_8_is_followed() {
+    let routes =
+        Router::new().route("/old", get(|| async { redirect(302, "/näher?ort=Köln") })).fallback(|| async { "here" });
+    let server = Server::start(routes).await;
+    let answer = fetch(&open_to(&[&server]), &format!("{}/old", server.url)).await.unwrap();
+    assert_eq!(answer.body, b"here");
+    assert_eq!(server.seen()[1].target, "/n%C3%A4her?ort=K%C3%B6ln");
+}
+
+#[tokio::test]
 async fn headers_do_not_travel_to_another_server() {
     let target = greeting().await;
     for status in [301, 302, 303, 307, 308] {

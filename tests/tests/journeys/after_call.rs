@@ -91,7 +91,7 @@ async fn a_result_that_was_told_or_may_have_been_is_not_sent() {
 #[tokio::test]
 async fn a_failure_and_a_result_without_the_named_field_are_not_sent() {
     let (world, crm, call, _, lookup) = world().await;
-    for answer in [Fault::status(500).times(9), Fault::body(json!({"other": 1}))] {
+    for answer in [Fault::status(500).times(9), Fault::body(json!({"other": 1})), Fault::body(json!({"state": null}))] {
         asked_for(&world, &lookup, &call).await;
         end(&world, &call);
         answers(&crm, "orders", answer);
@@ -99,7 +99,18 @@ async fn a_failure_and_a_result_without_the_named_field_are_not_sent() {
         crm.clear_faults();
     }
     assert!(texts(&world).is_empty());
-    assert_eq!(moments(&world, &call, "result_failed").await.len(), 2);
+    assert_eq!(moments(&world, &call, "result_failed").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_result_without_a_value_is_sent_as_the_label() {
+    let (world, crm, call, sms, lookup) = world().await;
+    world.update(&lookup, &json!({"if_call_over": {"tool": sms["id"]}})).await.expect(200);
+    asked_for(&world, &lookup, &call).await;
+    end(&world, &call);
+    answers(&crm, "orders", Fault::body(Value::Null));
+    run(&world).await;
+    assert_eq!(texts(&world), [(phone(1), "orders".to_owned())]);
 }
 
 #[tokio::test]

@@ -5,9 +5,11 @@ mod secrets;
 
 use std::time::Duration;
 
+use axum::Router;
 use serde_json::{Value, json};
 use tests::{
     Options, World, api_request,
+    http_server::Server,
     standins::{Fault, Recorded, Standin, twilio, vapi::ToolCall},
 };
 
@@ -444,6 +446,66 @@ async fn a_binary_answer_is_described_and_not_printed() {
         let result = answer.result().as_str().unwrap();
         assert!(result.contains(told) && !result.contains("PNG\r"), "{content_type}: {result}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_is_read_in_its_own_encoding() {
+    let koeln = "{\"town\":\"Köln\"}";
+    let marked = format!("\u{feff}{koeln}");
+    let utf_16: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let cases = [
+        ("application/json", marked.into_bytes(), json!({"town": "Köln"})),
+        ("application/json", utf_16, json!({"town": "Köln"})),
+        ("application/json; charset=iso-8859-1", b"{\"town\":\"K\xf6ln\"}".to_vec(), json!({"town": "Köln"})),
+        ("application/json; charset=iso-8859-1", koeln.as_bytes().to_vec(), json!({"town": "Köln"})),
+        ("text/csv; charset=\"windows-1252\"", b"Koffer;5 \x80".to_vec(), json!("Koffer;5 €")),
+    ];
+    let mut servers = Vec::new();
+    for (content_type, body, _) in cases.clone() {
+        let answer = move || async move { ([("content-type", content_type)], body) };
+        servers.push(Server::start(Router::new().fallback(answer)).await);
+    }
+    let open_hosts = servers.iter().map(|server| server.address.to_string()).collect();
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    for (server, (content_type, _, told)) in servers.iter().zip(&cases) {
+        let tool = world.attached(&api_request("GET", &server.url)).await;
+        assert_eq!(world.call_tool(&world.call(&tool, json!({}))).await.result(), told, "{content_type}");
+    }
+}
+
+/// Today such tools are refused when they are saved.
+#[tokio::test]
+async fn a_header_of_an_older_tool_is_sent_as_text_or_named() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let mut config = api_request("GET", &open.url);
+    config["headers"] = json!({"X-Day": {"mode": "ai", "prompt": "Day"}, "Accept": "text/csv"});
+    let tool = world.attached(&config).await;
+    let id = tool["id"].as_str().unwrap();
+    let mut schema = world.aws.row("tools", id).unwrap()["function_schema"].clone();
+    for (kind, given, sent) in [
+        ("integer", json!(7), Some("7")),
+        ("boolean", json!(true), Some("true")),
+        ("string", json!(" Monday\n"), Some("Monday")),
+        ("array", json!(["a"]), None),
+        ("string", json!("a\nb"), None),
+    ] {
+        schema["parameters"]["properties"]["header_X-Day"]["type"] = json!(kind);
+        world.aws.change("tools", id, json!({"function_schema": schema}));
+        open.clear_requests();
+        answers(&open, 200, &json!({}));
+        let answer = world.call_tool(&world.call(&tool, json!({"header_X-Day": given}))).await;
+        match sent {
+            Some(sent) => assert_eq!(received(&open).headers["x-day"], sent),
+            None => assert!(answer.sentence().contains("\"header_X-Day\" cannot be used"), "{}", answer.body),
+        }
+        open.clear_faults();
+    }
+    let mut stored = tool["config_metadata"].clone();
+    stored["headers"]["Accept"]["value"] = json!("text/csv\nX-Day: Monday");
+    world.aws.change("tools", id, json!({"config_metadata": stored}));
+    let answer = world.call_tool(&world.call(&tool, json!({"header_X-Day": "Monday"}))).await;
+    assert!(answer.sentence().contains("header Accept is not one line"), "{}", answer.body);
 }
 
 #[tokio::test]

@@ -133,6 +133,26 @@ async fn a_secret_that_the_service_echoes_is_hidden_everywhere() {
     assert!(!everywhere(&world, &tool).await.contains("s3cret"));
 }
 
+/// Frameworks quote the first line of a request without the host.
+#[tokio::test]
+async fn a_secret_in_a_path_that_the_service_echoes_is_hidden_everywhere() {
+    let crm = address();
+    let world = world(&crm).await;
+    let path = "/services/T0/s3cret-of-the-path";
+    let address = format!("{}{path}", crm.url);
+    for url in [json!({"mode": "fixed", "value": address, "secret": true}), json!(address)] {
+        let mut config = api_request("GET", "");
+        config["url"] = url;
+        let tool = world.attached(&config).await;
+        for (status, told) in [(200, format!("Cannot GET {path}")), (400, format!("No route for {path}?x=1"))] {
+            crm.inject(Fault::status(status).with_body(json!({"message": told})));
+            let answer = world.call_tool(&world.call(&tool, json!({}))).await;
+            assert!(!answer.body.to_string().contains("s3cret"), "{}", answer.body);
+        }
+    }
+    assert!(!json!(world.aws.rows("executions")).to_string().contains("s3cret"));
+}
+
 #[tokio::test]
 async fn a_masked_secret_sent_back_is_kept() {
     let crm = address();

@@ -64,11 +64,15 @@ impl IfCallOver {
         Map::from_iter([("text".to_owned(), json!(text))])
     }
 
-    /// The same with the result filled in.
+    /// The same with the result filled in. Without configured arguments an empty result leaves the label.
     ///
     /// # Errors
     /// A field that the result lacks.
     pub fn filled(&self, label: &str, result: &Value) -> Result<Self, NotInResult> {
+        if self.arguments.is_empty() && (result.is_null() || result == "") {
+            let arguments = Map::from_iter([("text".to_owned(), json!(label))]);
+            return Ok(Self { tool: self.tool, arguments });
+        }
         let filled = self.templates(label).into_iter();
         let arguments = filled.map(|(name, template)| Ok((name, fill(&template, result)?)));
         Ok(Self { tool: self.tool, arguments: arguments.collect::<Result<_, NotInResult>>()? })
@@ -117,10 +121,13 @@ fn fill_text(text: &str, result: &Value) -> Result<String, NotInResult> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some(Placeholder { before, closed: Some((inside, beyond)), .. }) = Placeholder::first_in(rest) {
         filled.push_str(before);
-        match path(inside).map(|steps| value_at(result, steps)).transpose()? {
-            Some(Value::String(text)) => filled.push_str(&cut(text.clone(), LONGEST_VALUE)),
-            Some(value) => filled.push_str(&cut(value.to_string(), LONGEST_VALUE)),
-            None => {}
+        if let Some(steps) = path(inside) {
+            match value_at(result, steps)? {
+                Value::Null if steps.is_empty() => return Err(NotInResult("value".to_owned())),
+                Value::Null => return Err(NotInResult(steps.to_owned())),
+                Value::String(text) => filled.push_str(&cut(text.clone(), LONGEST_VALUE)),
+                value => filled.push_str(&cut(value.to_string(), LONGEST_VALUE)),
+            }
         }
         rest = beyond;
     }
@@ -169,12 +176,20 @@ mod tests {
     fn the_default_is_a_text_of_label_and_result() {
         let filled = after_call(&json!({})).filled("{{result}}", &json!("{{result.x}}")).unwrap();
         assert_eq!(Value::Object(filled.arguments), json!({"text": "{ {result}}: {{result.x}}"}));
+        for nothing in [json!(null), json!("")] {
+            let filled = after_call(&json!({})).filled("Order", &nothing).unwrap();
+            assert_eq!(Value::Object(filled.arguments), json!({"text": "Order"}));
+        }
+        let alone = after_call(&json!({"note": "{{result.x}}"})).filled("Order", &json!({"x": null})).unwrap();
+        assert_eq!(Value::Object(alone.arguments), json!({"note": null}));
     }
 
     #[test]
     fn a_missing_field_and_a_foreign_placeholder_are_named() {
-        let lacks = after_call(&json!({"text": "{{result.state}}"})).filled("Order", &json!("shipped"));
-        assert_eq!(lacks, Err(NotInResult("state".into())));
+        let lacks = |text: &str, result: Value| after_call(&json!({"text": text})).filled("Order", &result).err();
+        assert_eq!(lacks("{{result.state}}", json!("shipped")), Some(NotInResult("state".into())));
+        assert_eq!(lacks("It is {{result.state}}", json!({"state": null})), Some(NotInResult("state".into())));
+        assert_eq!(lacks("It is {{result}}", json!(null)), Some(NotInResult("value".into())));
         for foreign in ["{{now}}", "{{results}}", "{{result.}}", "{{result..a}}", "{{}}"] {
             assert!(after_call(&json!({"text": ["Hi", foreign]})).unknown_placeholder().is_some(), "{foreign}");
         }

@@ -36,10 +36,14 @@ impl E164 {
 impl FromStr for E164 {
     type Err = NotE164;
 
-    /// Drops blanks, dashes, dots and brackets; guesses nothing.
+    /// Drops blanks, dashes, dots and brackets; guesses nothing. The 0 of `+44 (0)20 …` is not dialled from abroad, but belongs
+    /// to Italian numbers.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let compact: String =
-            text.trim().chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '\u{a0}')).collect();
+        let written: String = text.trim().chars().filter(|c| !matches!(c, ' ' | '\u{a0}')).collect();
+        if written.contains("(0)") {
+            return Err(NotE164);
+        }
+        let compact: String = written.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')')).collect();
         let digits = compact.strip_prefix('+').ok_or(NotE164)?;
         let valid = (7..=15).contains(&digits.len())
             && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -100,9 +104,18 @@ mod tests {
     #[test]
     fn accepts_common_notations_and_guesses_nothing() {
         assert_eq!("+1 (555) 010-0001".parse::<E164>().unwrap().as_str(), "+15550100001");
-        for bad in
-            ["", "+", "15550100001", "+0123456789", "+123456", "+1234567890123456", "+1555abc0001", "+１５５５0100001"]
-        {
+        for bad in [
+            "",
+            "+",
+            "15550100001",
+            "+0123456789",
+            "+123456",
+            "+1234567890123456",
+            "+1555abc0001",
+            "+１５５５0100001",
+            "+44 (0)20 7946 0000",
+            "+44(\u{a0}0 ) 20 7946 0000",
+        ] {
             assert!(bad.parse::<E164>().is_err(), "{bad}");
         }
     }

@@ -50,6 +50,11 @@ impl HiddenTexts {
         match value {
             Value::String(text) if !is_ordinary(text) => {
                 self.add_written(text);
+                if let Some((path, _)) = path_and_query(text)
+                    && path.split('/').any(is_like_a_token)
+                {
+                    self.add_written(path);
+                }
                 let parts = url(text).into_iter().flat_map(|(_, query)| query.split('&'));
                 for value in parts.filter_map(|part| Some(part.split_once('=')?.1)).filter(|value| !is_ordinary(value))
                 {
@@ -87,10 +92,8 @@ impl HiddenTexts {
     }
 
     fn add_secret(&mut self, text: &str) {
-        // A quotation may omit the scheme, such as `Bearer`.
-        let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
-        for text in [Some(text), bare].into_iter().flatten() {
-            self.add_written(text);
+        for text in quotable(text) {
+            self.add_written(&text);
         }
     }
 
@@ -131,20 +134,19 @@ impl HiddenTexts {
     }
 
     fn add(&mut self, text: &str, instead: &'static str) {
-        // Also in the escaped form of JSON inside a text.
-        let escaped = Value::from(text).to_string();
-        let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
-        for text in [text, escaped] {
+        for text in [text.to_owned(), escaped(text)] {
             if !self.overflown {
-                self.texts.insert((Reverse(text.len()), text.to_owned()), instead);
+                self.texts.insert((Reverse(text.len()), text), instead);
                 self.overflown = self.texts.len() > MOST;
             }
         }
     }
 
     pub fn remove(&mut self, text: &str) {
-        for text in written(text) {
-            self.texts.remove(&(Reverse(text.len()), text));
+        for text in quotable(text).iter().flat_map(|text| written(text)) {
+            for text in [escaped(&text), text] {
+                self.texts.remove(&(Reverse(text.len()), text));
+            }
         }
     }
 
@@ -206,6 +208,34 @@ fn is_ordinary(text: &str) -> bool {
         || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
 }
 
+/// Whether a step of a path may be a secret: `k7Gw2pQz`, but not `customer-orders` and `index.php`.
+fn is_like_a_token(step: &str) -> bool {
+    step.len() >= SHORTEST_SECRET && !step.split(['-', '_', '.']).all(is_ordinary)
+}
+
+/// The texts by which a service may quote a secret: without its scheme, such as `Bearer`; of an address, also the parts after
+/// its host.
+fn quotable(text: &str) -> BTreeSet<String> {
+    let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
+    let mut texts: BTreeSet<String> = [Some(text), bare].into_iter().flatten().map(str::to_owned).collect();
+    let Some((path, query)) = path_and_query(text) else { return texts };
+    let values = query.split('&').filter_map(|part| Some(part.split_once('=')?.1));
+    let parts: Vec<&str> = path.split('/').chain(values).filter(|part| !is_ordinary(part)).collect();
+    if !parts.is_empty() {
+        texts.extend([path.to_owned(), format!("{path}?{query}").trim_end_matches('?').to_owned()]);
+    }
+    for part in parts {
+        texts.extend([part.to_owned(), percent_decode_str(part).decode_utf8_lossy().into_owned()]);
+    }
+    texts
+}
+
+/// In the form of JSON inside a text.
+fn escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
+}
+
 /// A text as it is, in a query and in base64.
 fn written(text: &str) -> BTreeSet<String> {
     let encoded = utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
@@ -233,6 +263,14 @@ fn without_secret_query(text: String) -> String {
 /// Splits a URL into address and query.
 fn url(text: &str) -> Option<(&str, &str)> {
     text.split_once('?').filter(|(address, _)| address.contains("://"))
+}
+
+/// Path and query of an address, as they stand in the first line of a request.
+fn path_and_query(text: &str) -> Option<(&str, &str)> {
+    let (_, rest) = text.split_once("://")?;
+    let rest = rest.split(|c: char| c.is_whitespace() || c == '#').next().unwrap_or_default();
+    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+    Some((address.get(address.find('/')?..)?, query))
 }
 
 /// Name and value of a secret query parameter.
@@ -299,6 +337,46 @@ mod tests {
         let mut shown = hidden.clone();
         shown.remove_all(&json!({"a": ["blue horse/77", 771_188]}));
         assert_eq!(shown.replaced("blue+horse%2F77 771188 vip-only"), "blue+horse%2F77 771188 [secret]");
+    }
+
+    #[test]
+    fn the_path_of_a_secret_address_is_hidden_however_it_is_quoted() {
+        let address = "https://hooks.example.com/services/T0/s3cret-1/b%2Fc-77?team=north-7#top";
+        let mut hidden = HiddenTexts::default();
+        hidden.add_secrets(&json!(address), true);
+        let echoes = [
+            address,
+            "/services/T0/s3cret-1/b%2Fc-77?team=north-7",
+            "/services/T0/s3cret-1/b%2Fc-77",
+            "s3cret-1",
+            "b%2Fc-77",
+            "b/c-77",
+            "north-7",
+        ];
+        for echo in echoes {
+            assert_eq!(hidden.replaced(&format!("<{echo}>")), "<[secret]>");
+        }
+        let plain = "POST hooks.example.com services T0 team top";
+        assert_eq!(hidden.replaced(plain), plain);
+        hidden.remove_all(&json!(address));
+        for echo in echoes {
+            assert_eq!(hidden.replaced(echo), echo);
+        }
+    }
+
+    #[test]
+    fn the_path_of_any_address_is_hidden_if_it_may_hold_a_secret() {
+        let address = "https://hooks.example.com/services/T0/k7Gw2pQz?mode=English";
+        let mut hidden = HiddenTexts::of_config(&json!({"url": address}));
+        let told = "Cannot POST /services/T0/k7Gw2pQz";
+        assert_eq!(hidden.replaced(told), "Cannot POST [secret]");
+        hidden.remove_all(&json!(address));
+        assert_eq!(hidden.replaced(told), told);
+        let links = "/v1/customer-orders/index.php?page=2 /{{now}}/orders /chat.postMessage";
+        for path in links.split(' ') {
+            let hidden = HiddenTexts::of_config(&json!({"url": format!("https://api.example.com{path}")}));
+            assert_eq!(hidden.replaced(path), path);
+        }
     }
 
     #[test]

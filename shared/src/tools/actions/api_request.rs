@@ -30,7 +30,7 @@ use super::{
 use crate::{
     clients::{
         self, Failure, StatusEffect,
-        outbound::{Answer, Request, RequestBody},
+        outbound::{Answer, DecodedBody, Request, RequestBody},
     },
     fields::Fields,
     models::{AllowedHosts, ExecutionId, Fault},
@@ -82,6 +82,9 @@ impl ApiRequest {
             }
             Some(Parameter::Fixed { value: Value::String(_), .. }) => {}
             Some(Parameter::Fixed { .. }) => fields.problem("url.value", "must be text"),
+            Some(Parameter::Ai { schema, .. }) if !is_of_text(schema) => {
+                fields.problem("url.schema.type", "must be string");
+            }
             Some(Parameter::ArrayExtendable { .. }) => fields.problem("url.mode", "must be fixed or ai"),
             _ => {}
         }
@@ -92,6 +95,12 @@ impl ApiRequest {
         });
         for (name, header) in &headers {
             match header {
+                Parameter::Fixed { value: Value::String(text), .. } if header_value(text).is_none() => {
+                    fields.problem(&format!("headers.{name}.value"), "has a line break or control character");
+                }
+                Parameter::Ai { schema, .. } if !is_of_text(schema) => {
+                    fields.problem(&format!("headers.{name}.schema.type"), "must be string");
+                }
                 Parameter::Fixed { value: Value::String(_), .. } | Parameter::Ai { .. } => {}
                 Parameter::Fixed { .. } => fields.problem(&format!("headers.{name}.value"), "must be text"),
                 Parameter::ArrayExtendable { .. } => {
@@ -263,14 +272,7 @@ impl ApiRequest {
                  Its author must list them in allowed_hosts.",
             ));
         }
-        let mut headers = HeaderMap::new();
-        for (name, parameter) in &self.headers {
-            let value = parameter.value(arguments.get(&format!("header_{name}")), conversation, Encoding::Plain)?;
-            let Some(value) = value.as_ref().and_then(Value::as_str) else { continue };
-            let problem = || format!("The argument \"header_{name}\" cannot be used as a header.");
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_not_a_name| problem())?;
-            headers.insert(name, HeaderValue::from_str(value).map_err(|_not_a_value| problem())?);
-        }
+        let headers = self.header_map(conversation, arguments)?;
         let mut body = Map::new();
         for (name, parameter) in &self.body {
             let value = parameter.value(arguments.get(&format!("body_{name}")), conversation, Encoding::Plain)?;
@@ -288,6 +290,25 @@ impl ApiRequest {
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
+    fn header_map(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<HeaderMap, NoRequest> {
+        let mut headers = HeaderMap::new();
+        for (name, parameter) in &self.headers {
+            let value = parameter.value(arguments.get(&format!("header_{name}")), conversation, Encoding::Plain)?;
+            let header = match value {
+                None | Some(Value::Null) => continue,
+                Some(Value::String(text)) => header_value(&text),
+                // Validation admits text only, but older rows may have other types.
+                Some(Value::Array(_) | Value::Object(_)) => None,
+                Some(value) => header_value(&value.to_string()),
+            };
+            let (Ok(own), Some(header)) = (HeaderName::from_bytes(name.as_bytes()), header) else {
+                return Err(unusable_header(name, parameter));
+            };
+            headers.insert(own, header);
+        }
+        Ok(headers)
+    }
+
     const fn is_address_of_model(&self) -> bool {
         matches!(self.url, Parameter::Ai { .. })
     }
@@ -302,18 +323,38 @@ impl ApiRequest {
     }
 }
 
+fn is_of_text(schema: &Map<String, Value>) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "string")
+}
+
+/// `None` for text with a line break or control character.
+fn header_value(text: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(text.trim()).ok()
+}
+
+fn unusable_header(name: &str, parameter: &Parameter) -> NoRequest {
+    if matches!(parameter, Parameter::Fixed { .. }) {
+        let sentence = format!(
+            "The request was not sent: the tool's header {name} is not one line of text. Its author must correct it."
+        );
+        return NoRequest::of(Fault::Configuration, sentence);
+    }
+    format!("The argument \"header_{name}\" cannot be used as a header; give one line of text.").into()
+}
+
 /// `refused_by`: see [`refusal::refused`].
 pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], hidden: &HiddenTexts) -> ToolOutcome {
     let Answer { status, content_type, body, .. } = answer;
-    let text = hidden.replaced(&String::from_utf8_lossy(body));
+    let decoded = answer.decoded();
+    let text = hidden.replaced(&decoded.text);
     // Redacted after parsing: JSON escapes could hide a secret from the text search above.
-    let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
+    let json = serde_json::from_str(&decoded.text).ok().map(|json| hidden.replaced_in(json));
     match status {
         200..=299 => {
             if let Some(refused) = json.as_ref().and_then(|json| refusal::refused(json, refused_by, has_effect)) {
                 return refused;
             }
-            let result = json.unwrap_or_else(|| match kind_of_file(content_type, body) {
+            let result = json.unwrap_or_else(|| match kind_of_file(content_type, &decoded) {
                 Some(kind) => {
                     format!("The service answered with {kind} of {} bytes, which cannot be shown here.", body.len())
                         .into()
@@ -353,15 +394,15 @@ pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], h
 }
 
 /// The kind of a binary body, in a word or two; `None` for text.
-fn kind_of_file(content_type: &str, body: &[u8]) -> Option<String> {
+fn kind_of_file(content_type: &str, body: &DecodedBody<'_>) -> Option<String> {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (kind, of) = named.split_once('/').unwrap_or_default();
     let text = kind == "text"
         || ["json", "xml", "yaml", "javascript", "x-www-form-urlencoded"].iter().any(|it| of.ends_with(it));
     let file = matches!(kind, "image" | "audio" | "video" | "font") && !text;
-    // Invalid UTF-8 may be text in another charset; a NUL occurs only in binary data and UTF-16.
-    let binary = body.contains(&0) || (!text && std::str::from_utf8(body).is_err());
-    if body.is_empty() || !(file || binary) {
+    // Bytes that cannot be decoded may be text in another charset; a NUL occurs only in binary data.
+    let binary = body.text.contains('\0') || (!text && !body.is_whole);
+    if body.text.is_empty() || !(file || binary) {
         return None;
     }
     let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte));

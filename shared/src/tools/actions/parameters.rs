@@ -44,14 +44,17 @@ pub(super) fn parameters(
         let path = format!("{base}.{member}");
         if !allowed(member) {
             fields.problems().add(path, "has characters in its name that are not allowed there");
-        } else if let Some(parameter) = Parameter::parse(value, path, fields.problems()) {
+        } else if let Some(parameter) = Parameter::parse(value, path.clone(), fields.problems()) {
+            if member.contains('$') && parameter.property().is_some() {
+                fields.problems().add(path, "cannot be filled in by a model: its name has a $; make it fixed");
+            }
             parameters.insert(member.clone(), parameter);
         }
     }
     parameters
 }
 
-/// Letters, digits, `_`, `-`, `.` and `$`: accepted as argument names by all model providers.
+/// Letters, digits, `_`, `-`, `.` and `$`; at most 64 with a prefix. Anthropic refuses a `$` in a model's argument.
 pub(super) fn argument_name(name: &str) -> bool {
     (1..=56).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$'))

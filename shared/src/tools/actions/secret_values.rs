@@ -193,8 +193,19 @@ impl ToolAction {
     /// Removes values that their author marked as not secret.
     #[must_use]
     pub(super) fn without_public_values(&self, mut texts: HiddenTexts) -> HiddenTexts {
-        for own in self.clone().fixed_values().iter().filter(|own| own.mark() == Some(false)) {
-            texts.remove_all(&own.get());
+        let mut own = self.clone();
+        let (public, others): (Vec<_>, Vec<_>) =
+            own.fixed_values().into_iter().partition(|value| value.mark() == Some(false));
+        if public.is_empty() {
+            return texts;
+        }
+        for value in public {
+            texts.remove_all(&value.get());
+        }
+        // A public address may hold a secret of another field.
+        for other in others {
+            let value = other.get();
+            texts.add_secrets(&value, other.is_secret(&value));
         }
         texts
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::{
     Result,
@@ -15,7 +15,11 @@ use crate::{
     json_schema::{JsonSchema, properties},
     models::{Binding, ChatRules, ConnectionKind, Limits, OrganizationId, Service, ServiceTool},
     redaction::Marks,
-    tool::{Parameters, ToolSpec, Unavailable, arguments::Checked, literal},
+    tool::{
+        Parameters, ToolSpec, Unavailable,
+        arguments::{Checked, whole},
+        literal,
+    },
 };
 
 const SMS: &str = "sms";
@@ -157,14 +161,16 @@ impl CheckArguments for SchemaCheck {
     }
 }
 
-/// Converts a value to the type of its schema where the intent is clear: `"5"` for a number, `"true"` for a boolean,
-/// an object's JSON text for an object, one item for a list.
+/// Converts a value to the type of its schema where the intent is clear: `"5"` for a number, `5.0` for a whole number,
+/// `"true"` for a boolean, an object's JSON text for an object, one item for a list.
 pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
     match (kind, value) {
+        ("integer", Value::Number(number)) => without_point(number).into(),
         ("integer" | "number", Value::String(text)) => match serde_json::from_str(text.trim()) {
-            Ok(Value::Number(number)) => Value::Number(number),
+            Ok(Value::Number(number)) if kind == "integer" => without_point(&number).into(),
+            Ok(Value::Number(number)) => number.into(),
             _ => value.clone(),
         },
         ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
@@ -173,20 +179,35 @@ pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
             _ => value.clone(),
         },
         ("string", Value::Object(_) | Value::Array(_)) if is_json_text => value.to_string().into(),
-        ("string", Value::Number(number)) => number.to_string().into(),
+        ("string", Value::Number(number)) => without_point(number).to_string().into(),
         ("array", Value::String(text)) if !text.trim_start().starts_with('[') => {
-            vec![Value::from(text.as_str())].into()
+            coerce_to_schema(schema, &Value::Array(vec![value.clone()]))
         }
         ("array" | "object", Value::String(text)) => match serde_json::from_str::<Value>(text) {
-            Ok(read) if read.is_array() == (kind == "array") && read.is_object() == (kind == "object") => read,
+            Ok(read) if read.is_array() == (kind == "array") && read.is_object() == (kind == "object") => {
+                coerce_to_schema(schema, &read)
+            }
             _ => value.clone(),
         },
         ("array", Value::Array(items)) => {
             let of_items = schema.get("items").unwrap_or(&Value::Null);
             items.iter().map(|item| coerce_to_schema(of_items, item)).collect()
         }
+        ("object", Value::Object(members)) => {
+            let of_members = schema.get("properties").unwrap_or(&Value::Null);
+            let members = members.iter().map(|(name, member)| {
+                let of_member = of_members.get(name).unwrap_or(&Value::Null);
+                (name.clone(), coerce_to_schema(of_member, member))
+            });
+            members.collect()
+        }
         _ => value.clone(),
     }
+}
+
+fn without_point(number: &Number) -> Number {
+    let respelled = number.as_f64().filter(|_| number.is_f64()).and_then(whole);
+    respelled.map_or_else(|| number.clone(), Number::from)
 }
 
 /// Whether [`coerce_to_schema`] may convert a value of this type; for values that are not known yet.
@@ -237,6 +258,35 @@ mod tests {
             "text": "5", "count": 3, "loud": true, "to": ["ana@example.com"], "blocks": "[{\"a\":1}]", "data": {"b": 2}, "limit": 10,
         });
         assert_eq!((arguments, ignored), (expected, vec!["made_up".to_owned()]));
+    }
+
+    #[test]
+    fn a_whole_number_loses_its_decimal_point_at_every_depth() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "amount": {"type": "integer"}, "text": {"type": "string"}, "ratio": {"type": "number"},
+                "lines": {"type": "array", "items": {"type": "object", "properties": {"count": {"type": "integer"}}}},
+                "numbers": {"type": "array", "items": {"type": "integer"}},
+            },
+        });
+        let lines = |count: Value| json!([{"count": count, "other": 2.0}]);
+        let cases = [
+            (json!({"amount": 1250.0}), r#"{"amount":1250}"#),
+            (json!({"amount": "1250.0"}), r#"{"amount":1250}"#),
+            (json!({"amount": 1.5}), r#"{"amount":1.5}"#),
+            (json!({"amount": u64::MAX}), r#"{"amount":18446744073709551615}"#),
+            (json!({"text": 17.0}), r#"{"text":"17"}"#),
+            (json!({"text": 17.25}), r#"{"text":"17.25"}"#),
+            (json!({"ratio": 2.0}), r#"{"ratio":2.0}"#),
+            (json!({"lines": lines(json!(3.0))}), r#"{"lines":[{"count":3,"other":2.0}]}"#),
+            (json!({"lines": lines(json!("3.0")).to_string()}), r#"{"lines":[{"count":3,"other":2.0}]}"#),
+            (json!({"numbers": [1.0, "2"]}), r#"{"numbers":[1,2]}"#),
+            (json!({"numbers": "4.0"}), r#"{"numbers":[4]}"#),
+        ];
+        for (given, sent) in cases {
+            assert_eq!(coerce_to_schema(&schema, &given).to_string(), sent, "{given}");
+        }
     }
 
     #[test]

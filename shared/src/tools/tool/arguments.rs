@@ -83,7 +83,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// A whole number written with a decimal point, as some models do.
-fn whole(float: f64) -> Option<i64> {
+pub(crate) fn whole(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < 9e15).then(|| format!("{float:.0}").parse().ok()).flatten()
 }
 

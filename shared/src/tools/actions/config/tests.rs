@@ -134,6 +134,37 @@ fn everything_wrong_is_named_at_once() {
     assert_eq!(named, ["headers.Host", "headers.ok", "method", "url.value"]);
 }
 
+/// Anthropic refuses a whole request for one such name.
+#[test]
+fn a_model_fills_in_no_parameter_whose_name_has_a_dollar_sign() {
+    let ai = json!({"mode": "ai", "prompt": "p"});
+    let more =
+        json!({"mode": "array_extendable", "fixedValues": ["a"], "aiExtension": {"enabled": true, "prompt": "more"}});
+    let api = json!({"type": "api_request", "label": "L", "method": "GET", "url": "https://x.example.com/",
+        "headers": {"x$a": ai}, "body": {"$filter": "price lt 5", "$top": ai, "$select": more}});
+    assert_eq!(problems(&api), ["headers.x$a", "body.$select", "body.$top"]);
+    let action = json!({"type": "pipedream_action", "label": "L", "params": {"$to": ai, "$from": "a"},
+        "pipedreamMetadata": {"app": "gmail", "accountId": "apn_1", "actionKey": "k"}});
+    assert_eq!(problems(&action), ["params.$to"]);
+    // Older rows may hold such names.
+    let url = json!({"mode": "fixed", "value": "https://x.example.com/"});
+    let stored = with(api, &json!({"url": url, "headers": {"x$a": ai}, "body": {"$top": ai}}));
+    assert!(serde_json::from_value::<ToolConfig>(stored).is_ok());
+}
+
+#[test]
+fn a_header_and_an_address_are_one_line_of_text() {
+    let number = json!({"mode": "ai", "prompt": "p", "schema": {"type": "integer"}});
+    let api = json!({"type": "api_request", "label": "L", "method": "GET", "url": number, "allowed_hosts": ["x.example.com"], "headers": {
+        "x-number": number, "x-lines": "a\nb", "x-bell": {"mode": "fixed", "value": "a\u{7}"}, "x-padded": " key\r\n",
+        "x-umlaut": "Köln", "x-text": {"mode": "ai", "prompt": "p"},
+    }});
+    assert_eq!(
+        problems(&api),
+        ["url.schema.type", "headers.x-bell.value", "headers.x-lines.value", "headers.x-number.schema.type"]
+    );
+}
+
 #[test]
 fn variables_must_not_choose_the_host() {
     let api = json!({"type": "api_request", "label": "L", "method": "GET", "url": "https://{{caller_phone_number}}.example.com/"});

@@ -52,6 +52,16 @@ fn a_secret_is_known_by_its_mark_its_name_or_its_place() {
 }
 
 #[test]
+fn a_public_address_does_not_reveal_the_secret_of_a_header() {
+    let action = action(&json!({
+        "url": {"mode": "fixed", "value": "https://a.example/accounts/AC12345678/orders-7", "secret": false},
+        "headers": {"X-Account": "AC12345678"},
+    }));
+    let hidden = action.hidden_texts(&Conversation::default());
+    assert_eq!(hidden.replaced("/accounts/AC12345678/orders-7"), "/accounts/[secret]/orders-7");
+}
+
+#[test]
 fn a_secret_address_shows_its_host_and_its_variables_of_the_call() {
     let action = action(&json!({
         "url": {"mode": "fixed", "value": "https://hooks.example/T0/s3cret", "secret": true},
