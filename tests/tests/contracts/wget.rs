@@ -90,12 +90,13 @@ fn typed(content_type: &'static str, body: impl Into<Body>) -> Response {
     ([("content-type", content_type)], body.into()).into_response()
 }
 
-/// Sends pieces until the connection closes, and counts them.
-fn endless(piece: &'static str, sent: &Arc<AtomicUsize>) -> Body {
+/// Sends the text again and again, about 8 KB at once, until the connection closes, and counts the bytes.
+fn endless(text: &str, sent: &Arc<AtomicUsize>) -> Body {
+    let piece = Bytes::from(text.repeat(8_192 / text.len()));
     let sent = Arc::clone(sent);
     Body::from_stream(stream::repeat_with(move || {
         sent.fetch_add(piece.len(), Ordering::SeqCst);
-        Ok::<_, std::io::Error>(piece)
+        Ok::<_, std::io::Error>(piece.clone())
     }))
 }
 
