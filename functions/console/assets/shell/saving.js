@@ -8,8 +8,8 @@ import { Failed, Skeleton } from './list.js';
 import { begun, cleaned } from './schema.js';
 
 /**
- * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves; `onSaved(answer, here)` leads on
- * only a person who is still `here`. `beside` draws the part beside the form; `placed` moves a problem to its field. The other properties
+ * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves; `onSaved(answer, here)` leads
+ * on only a person who is still `here`. `beside` draws the part beside the form; `placed` moves a problem to its field. The other properties
  * are the form's. Its fields are disabled while it is saved: text typed then would be neither saved nor kept. `onConflict` reads the
  * version that somebody else saved.
  */
