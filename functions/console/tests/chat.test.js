@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { BrokenOff } from '../assets/chat/ag_ui.js';
-import { Refused, Unreachable } from '../assets/shell/problems.js';
+import { Refused } from '../assets/shell/problems.js';
+import { Unreachable } from '../assets/shell/unreachable.js';
 import { store } from '../assets/shell/store.js';
 
 const kept = new Map();
@@ -53,6 +54,43 @@ async function opened(script, { thread = 't', before = [] } = {}) {
 
 const unanswered = (at = Date.now()) => ['switchboard.unanswered', { t: { id: 'm1', text: 'Hi', asked: 1, at } }];
 const isKept = () => JSON.parse(kept.get('switchboard.unanswered') ?? '{}').t?.id ?? null;
+
+test('a message that is sent before the threads have come goes into the open thread', async () => {
+  kept.clear();
+  kept.set('switchboard.thread', 't');
+  const asking = api({ runs: [[started, said('Hello'), finished]] });
+  const threads = [];
+  const run = asking.run;
+  Object.assign(asking, { run: (input) => (threads.push(input.thread), run(input)) });
+  let come;
+  asking.threads = () => new Promise((done) => { come = () => done({ items: [], next_cursor: null }); });
+  const state = store(BEGINNING);
+  const chat = new Chat({ state, api: asking, signIn: () => {} });
+  const starting = chat.start();
+  const first = come;
+  const sent = chat.send('Hi', 'm1');
+  first();
+  await starting;
+  assert.equal(await sent, true);
+  assert.deepEqual([threads, state.get().conversation.items.map(({ text }) => text)], [['t'], ['Hi', 'Hello']]);
+});
+
+test('a list of threads that could not be read is read again, and the conversation stays', async () => {
+  kept.clear();
+  const asking = api({ runs: [[started, said('Hello'), finished]] });
+  const { threads } = asking;
+  asking.threads = async () => {
+    throw new Unreachable();
+  };
+  const state = store(BEGINNING);
+  const chat = new Chat({ state, api: asking, signIn: () => {} });
+  await chat.start();
+  const { action } = state.get().notice;
+  await chat.send('Hi', 'm1');
+  asking.threads = threads;
+  await action.act();
+  assert.deepEqual([state.get().notice, state.get().conversation.items.map(({ text }) => text)], [null, ['Hi', 'Hello']]);
+});
 
 test('a message is kept until it is answered', async () => {
   const { chat, asked, shown } = await opened({ runs: [[started, said('Hello'), { type: 'CUSTOM', name: 'receipt', value: receipt }, finished]] });

@@ -5,6 +5,7 @@ import { signInAt } from '../assets/session/begin.js';
 import { claimsOf, codeIn, endOfSession, redeem, refresh, unverified } from '../assets/session/identity.js';
 import { discover, SignInFailed } from '../assets/session/issuer.js';
 import { base64url, challenge, secretText } from '../assets/session/pkce.js';
+import { Unreachable } from '../assets/shell/unreachable.js';
 
 const FOUND = {
   issuer: 'https://issuer.example/pool',
@@ -106,7 +107,7 @@ test('what an issuer refuses is a sentence', async () => {
   for (const [status, body, expected] of [
     [400, { error: 'invalid_grant', error_description: 'code was used' }, /code was used/],
     [400, { error: 'invalid_grant' }, /invalid_grant/],
-    [502, '<html>', /status 502/],
+    [404, '<html>', /status 404/],
     [200, { access_token: 'a' }, /openid/],
   ]) {
     const { ask } = issuer(status, body);
@@ -115,8 +116,10 @@ test('what an issuer refuses is a sentence', async () => {
   const away = async () => {
     throw new TypeError('network error');
   };
-  await assert.rejects(redeem(FOUND, { client_id: 'console', code: 'c', pending }, away), SignInFailed);
-  await assert.rejects(discover('https://issuer.example/x', away), SignInFailed);
+  for (const ask of [away, issuer(502, '<html>').ask, issuer(429, { error: 'slow_down' }).ask]) {
+    await assert.rejects(redeem(FOUND, { client_id: 'console', code: 'c', pending }, ask), Unreachable);
+    await assert.rejects(discover('https://issuer.example/x', ask), Unreachable);
+  }
 });
 
 test('a configuration without what is needed is refused by name', async () => {
@@ -125,7 +128,7 @@ test('a configuration without what is needed is refused by name', async () => {
     const lacking = { ...FOUND, [name]: undefined };
     await assert.rejects(discover('https://issuer.example/x', issuer(200, lacking).ask), new RegExp(name));
   }
-  await assert.rejects(discover('https://issuer.example/x', issuer(404, '').ask), SignInFailed);
+  await assert.rejects(discover('https://issuer.example/x', issuer(404, '').ask), Unreachable);
 });
 
 test('the issuer ends its session where it says so', () => {

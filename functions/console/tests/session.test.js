@@ -5,6 +5,7 @@ import { begin } from '../assets/session/begin.js';
 import { base64url } from '../assets/session/pkce.js';
 import { SignInNeeded } from '../assets/shell/problems.js';
 import { Session } from '../assets/session/session.js';
+import { Unreachable } from '../assets/shell/unreachable.js';
 
 const ISSUER = 'https://issuer.example';
 const SETTINGS = { openid_configuration: `${ISSUER}/c`, client_id: 'console', scopes: 'openid' };
@@ -71,6 +72,20 @@ test('who cannot be renewed must sign in', async () => {
   await assert.rejects(signedIn({ id_token: token(-1), refresh_token: 'spent' }).token(), SignInNeeded);
   const last = token(30);
   assert.equal(await signedIn({ id_token: last, refresh_token: 'spent' }).token(), last, 'it lasts half a minute yet');
+});
+
+test('an issuer that does not answer ends no sign-in', async () => {
+  const last = token(30);
+  issuer.gives = () => {
+    throw new TypeError('network error');
+  };
+  assert.equal(await signedIn({ id_token: last, refresh_token: 'r' }).token(), last, 'it lasts half a minute yet');
+  await assert.rejects(signedIn({ id_token: last, refresh_token: 'r' }).token({ renewed: true }), Unreachable);
+  const session = signedIn({ id_token: token(-1), refresh_token: 'r' });
+  await assert.rejects(session.token(), Unreachable);
+  const newer = token(3600);
+  issuer.gives = () => new Response(JSON.stringify({ id_token: newer }));
+  assert.equal(await session.token(), newer, 'the refresh token is there');
 });
 
 test('a renewal that names somebody else is none', async () => {

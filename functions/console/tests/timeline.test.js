@@ -32,6 +32,13 @@ test('failures are in order of time, over all tools', () => {
   assert.deepEqual(failedIn(lanes).map(({ id }) => id), ['e2', 'e1']);
 });
 
+test('a failure that comes later is the last one, although its tool began first', () => {
+  const slow = { execution_id: 'e2', tool_id: 't2' };
+  const begun = [tool('tool_started', 100, slow), tool('tool_started', 300), finished(800, 'failed')];
+  assert.deepEqual(failedIn(lanesOf(call(begun))).map(({ id }) => id), ['e1']);
+  assert.deepEqual(failedIn(lanesOf(call([...begun, finished(5_000, 'failed', slow)]))).map(({ id }) => id), ['e1', 'e2']);
+});
+
 test('a call that goes on ends now, and the report of its cost does not make it longer', () => {
   const going = call([{ at: at(2_000), event: 'call_connected' }], { ended_at: null, status: 'in-progress' });
   assert.deepEqual([lanesOf(going, FROM + 9_000).span, lanesOf(going, FROM + 9_000).connected], [9_000, 2_000]);
@@ -61,5 +68,5 @@ test('something goes on where anybody speaks, a tool runs or the model is told',
 test('facts of a call are words', () => {
   assert.deepEqual(['+14155550101', 'anonymous', null].map((caller_phone_number) => callerOf({ caller_phone_number })), ['+14155550101', 'Number withheld', 'Unknown caller']);
   assert.equal(callerOf({ direction: 'outbound', caller_phone_number: '+15005550006', called_phone_number: '+14155550102' }), '+14155550102');
-  assert.deepEqual([null, 0, 0.118, 0.0021, 12.4].map(dollars), ['–', '$0.00', '$0.118', '$0.0021', '$12.40']);
+  assert.deepEqual([null, 0, 0.118, 0.0021, 12.4, 1000].map(dollars), ['–', '$0.00', '$0.118', '$0.0021', '$12.40', '$1,000.00']);
 });

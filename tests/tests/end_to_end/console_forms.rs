@@ -23,6 +23,7 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
     a_table_is_loaded(user, chat, browser).await;
     a_hook_is_made(chat, browser).await;
     nothing_is_typed_while_a_form_is_saved(chat, browser).await;
+    a_saved_form_leads_nobody_back(chat, browser).await;
     a_draft_outlives_what_others_save(user, chat, browser, &tool).await;
     a_list_shows_what_it_saves(chat, browser).await;
     a_knowledge_base_is_chosen_before_it_is_attached(chat, browser).await;
@@ -85,6 +86,12 @@ async fn it_is_called(user: &User<'_>, browser: &Browser, tool: &Value) {
     assert_eq!(user.stack.twilio.messages().last().unwrap().body, TEXT);
     browser.click("[data-fresh], a[data-row]").await;
     browser.find("[data-tool-view] [data-status=succeeded]").await;
+    // An execution that is not among the rows is not shown as another one.
+    let address = browser.address().await;
+    let other = uuid::Uuid::now_v7();
+    browser.open(&format!("{}?execution={other}", address.split('?').next().unwrap())).await;
+    browser.find(&format!("[data-tool-view] .pane a[href*='executions/{other}']")).await;
+    assert_eq!(browser.texts(".pane [data-request]").await, [""; 0]);
 }
 
 /// A row that is wrong is named, the others are loaded.
@@ -129,6 +136,7 @@ async fn nothing_is_typed_while_a_form_is_saved(chat: &Chat, browser: &Browser) 
     let numbers = format!("{}#/{}/numbers", chat.at("/console_url"), chat.at("/slug"));
     browser.open(&numbers).await;
     browser.click("a[data-row]").await;
+    browser.until("document.querySelector('#number-wait_ms').value !== ''").await;
     hold_the_saving(browser).await;
     browser.enter("#number-label", " of the shop").await;
     browser.until("window.goOn").await;
@@ -142,6 +150,21 @@ async fn nothing_is_typed_while_a_form_is_saved(chat: &Chat, browser: &Browser) 
         .until(&format!("{label} && document.querySelector('form.saved:not([aria-busy]) #number-label:enabled')"))
         .await;
     browser.until_shown("of the shop").await;
+}
+
+/// The person has gone elsewhere before the answer comes.
+async fn a_saved_form_leads_nobody_back(chat: &Chat, browser: &Browser) {
+    let at = |place: &str| format!("{}#/{}/{place}", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&at("knowledge/new")).await;
+    browser.find("#knowledge-name").await;
+    hold_the_saving(browser).await;
+    browser.enter("#knowledge-name", "Answers").await;
+    browser.until("window.goOn").await;
+    browser.click("[data-place=knowledge]").await;
+    browser.until("!document.querySelector('#knowledge-name')").await;
+    go_on(browser).await;
+    browser.until_shown("Answers").await;
+    assert_eq!(browser.address().await, at("knowledge"));
 }
 
 /// Another member saves the same row: the draft's changes are made to their version, after a reload and after a refusal.

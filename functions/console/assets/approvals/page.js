@@ -3,6 +3,7 @@
 import { mostUrgent, recipientsIn, titleOf, wordsOf } from './asked.js';
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
+import { useKeys, useLater } from '../shell/effects.js';
 import { isField } from '../shell/shortcuts.js';
 import { Choices, Failed, List, Nothing, Skeleton } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
@@ -46,11 +47,10 @@ export function View({ api, slug, role, at, refresh }) {
       cell: (item) => html`<${Status} of=${item.status} /><span class="below quiet">${item.status === 'pending' ? left(item.expires_at) : html`<${Moment} at=${item.decided_at ?? item.expires_at} />`}</span>`,
     },
   ];
-  const choices = FILTERS.map(([value, word]) => ({ value, word, href: addressOf({ slug, page: 'approvals', query: { status: value } }) }));
   const empty = html`<${Nothing} icon="hand" title=${status ? 'No approval has this status' : 'Nothing waits for a decision'}>
     <p class="quiet">${status ? 'Choose another status above.' : 'An action of an automation comes here when its automation says that a person must allow it.'}</p>
   <//>`;
-  return html`<${Main} title="Approvals" acts=${html`<${Choices} label="Status" choices=${choices} chosen=${status} />`}>
+  return html`<${Main} title="Approvals" acts=${html`<${Choices} label="Status" of=${FILTERS} to=${(value) => addressOf({ slug, page: 'approvals', query: { status: value } })} chosen=${status} />`}>
     <div class="beside master" data-open=${at.id ? 'true' : null}>
       <div class="listside">
         <${List} what="Approvals" name="asks2" rows=${rows} columns=${columns} hrefOf=${hrefOf} current=${chosen} empty=${empty}
@@ -131,23 +131,16 @@ function Verdict({ approval, api, role, onDecided, again }) {
   const [readable, show] = useState(false);
   const reason = useRef(null);
   const allow = useRef(null);
-  const refuse = useRef(null);
   const refused = whyNot(role, 'admin');
-  useEffect(() => {
-    const timer = setTimeout(() => show(true), READABLE_AFTER);
-    return () => clearTimeout(timer);
-  }, []);
-  useEffect(() => {
-    const onKeyDown = (event) => {
-      if (isField(event.target) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
-      if (event.key === 'a') allow.current.focus();
-      if (event.key !== 'r') return;
-      event.preventDefault();
-      reason.current?.focus();
-    };
-    document.addEventListener('keydown', onKeyDown);
-    return () => document.removeEventListener('keydown', onKeyDown);
-  }, []);
+  useLater(() => show(true), READABLE_AFTER);
+  useKeys((event) => {
+    // The page takes both letters of `g a`.
+    if (event.defaultPrevented || isField(event.target) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+    if (event.key === 'a') allow.current.focus();
+    if (event.key !== 'r') return;
+    event.preventDefault();
+    reason.current.focus();
+  });
   const off = refused || busy || !readable ? 'true' : null;
   const decide = async (verdict) => {
     if (off) return;
@@ -178,7 +171,7 @@ function Verdict({ approval, api, role, onDecided, again }) {
     <p id="verdict-problem" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : null}>${problem ?? refused ?? ''}</p>
     <div class="chips">
       <button type="button" id="allow" class="btn main" ref=${allow} aria-disabled=${off} onClick=${() => decide('approve')}>Allow this <kbd>a</kbd></button>
-      <button type="button" id="refuse" class="btn grave" ref=${refuse} aria-disabled=${off} onClick=${() => decide('refuse')}>Refuse <kbd>r</kbd></button>
+      <button type="button" id="refuse" class="btn grave" aria-disabled=${off} onClick=${() => decide('refuse')}>Refuse <kbd>r</kbd></button>
     </div>
   </form>`;
 }

@@ -2,9 +2,10 @@
 
 import { html } from '../htm-preact.js';
 import { Filters } from '../shell/filter_form.js';
+import { useNames } from '../shell/filtered.js';
 import { asked, SINCE } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
-import { useLive, useRows } from '../shell/live.js';
+import { useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
 import { PLACES } from '../shell/places.js';
@@ -20,8 +21,7 @@ export function View({ api, slug, role, at }) {
 }
 
 function Log({ api, slug, query }) {
-  const named = useLive(slug, async () => new Map((await api.read('members', { limit: 200 })).items.map(({ user_id, name }) => [user_id, name ?? user_id])), (data) => (data ? null : 3_000));
-  const names = named.data ?? new Map();
+  const names = useNames(api, slug, 'members', ({ user_id, name }) => name ?? user_id);
   const { entry: chosen, ...filters } = query;
   const fields = [
     { name: 'noun', word: 'What', options: [['', 'Anything'], ...NOUNS] },

@@ -2,6 +2,7 @@
 
 import { html, useState } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
+import { Problem } from '../shell/acting.js';
 import { isKept } from '../shell/drafts.js';
 import { Icon } from '../shell/icons.js';
 import { Failed, Skeleton } from '../shell/list.js';
@@ -30,23 +31,26 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
   const revision = automation?.revision;
   const versions = useLive(revision ? `${id} ${revision}` : null, () => api.read(`${path}/versions`, { limit: 50 }), NEVER);
   const version = useLive(shown ? `${id} ${shown}` : null, () => api.read(`${path}/versions/${shown}`), NEVER);
-  const [{ of, diagnostics = [], problem }, tell] = useState({});
+  // A second click comes before the new revision.
+  const [{ of, diagnostics = [], problem, acted }, tell] = useState({});
   const crumb = { word: 'Automations', href: addressOf({ slug, page: 'automations' }) };
   if (!automation) return html`<${Absent} word="automation" icon="flow" crumb=${crumb} live=${live} />`;
-  const onEdited = (answer) => {
+  const onEdited = (answer, here) => {
     live.again();
-    onSaved(answer);
+    onSaved(answer, here);
   };
   if (query.edit) return html`<${Place} key="edit" place=${EDITOR} told=${{ automation, api, slug, role, onSaved: onEdited }} />`;
   const just = saved?.automation.version === shown && automation.active_version !== shown ? saved : null;
   const told = of === shown ? diagnostics : (just?.diagnostics ?? []);
   const refused = whyNot(role, 'admin');
+  const busy = acted === revision;
   const act = async (what) => {
-    if (refused) return;
+    if (refused || busy) return;
+    tell({ acted: revision });
     const body = what === 'pause' ? undefined : { version: shown, content_hash: version.data?.content_hash };
     try {
       const done = await api.act('POST', `${path}/${what}`, body, { 'if-match': `"${revision}"` });
-      tell({ of: shown, diagnostics: done.diagnostics });
+      tell({ of: shown, diagnostics: done.diagnostics, acted: revision });
     } catch (error) {
       tell({ of: shown, diagnostics: error.diagnostics, problem: error.message });
     }
@@ -54,7 +58,7 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
   };
   const { active_version: active } = automation;
   return html`<${Main} title=${automation.name} crumb=${crumb} status=${html`<${Status} of=${automation.status} />`}
-    acts=${html`<${Acts} automation=${automation} shown=${shown} role=${role} slug=${slug} act=${act} ready=${version.data?.version === shown} />`}>
+    acts=${html`<${Acts} automation=${automation} shown=${shown} role=${role} slug=${slug} act=${act} busy=${busy} ready=${version.data?.version === shown} />`}>
     <ol class="versions" aria-label="Versions, newest first">
       ${(versions.data?.items ?? []).map((item) => html`<li key=${item.version}><a href=${addressOf({ slug, page: 'automations', id, query: { version: item.version } })} aria-current=${item.version === shown ? 'true' : null}>
         <b>Version ${item.version}</b>${item.version === active && html`<${Status} of=${automation.status} />`}<span class="quiet tiny"><${Moment} at=${item.created_at} /></span></a></li>`)}
@@ -62,7 +66,7 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
     <div class="beside flowside" data-automation=${automation.status}>
       <div class="body">
         ${error && html`<${Failed} what="The automation" error=${error} at=${at} again=${live.again} />`}
-        ${of === shown && problem && html`<div class="say bad" role="alert"><${Icon} name="bad" /><p>${problem}</p></div>`}
+        <${Problem} of=${of === shown && problem} />
         ${just && html`<div class="say" role="status" data-saved=${shown}><${Icon} name="ok" /><p><b>Version ${shown} is saved.</b> ${automation.active_version === null ? 'Nothing starts it' : `Version ${automation.active_version} stays the active one`} until this version is activated.</p></div>`}
         <${Notes} automation=${automation} slug=${slug} />
         <section aria-labelledby="h-flow"><h2 id="h-flow">Version ${shown}</h2>
@@ -82,7 +86,7 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
 
 const WORDS = { activate: ['activate', 'Activate version'], resume: ['activate', 'Go on with version'], rollback: ['rollback', 'Roll back to version'] };
 
-function Acts({ automation, shown, role, slug, act, ready }) {
+function Acts({ automation, shown, role, slug, act, busy, ready }) {
   const { id, status } = automation;
   const step = stepTo(automation, shown);
   const refused = whyNot(role, 'admin');
@@ -93,8 +97,8 @@ function Acts({ automation, shown, role, slug, act, ready }) {
     ${mayEdit
       ? html`<a class="btn" id="edit-automation" href=${addressOf({ slug, page: 'automations', id, query: { edit: 1 } })}>${isKept(draftOf(slug, id)) ? 'Go on editing' : 'Edit'}</a>`
       : html`<button type="button" class="btn" id="edit-automation" aria-disabled="true" aria-describedby=${why}>Edit</button>`}
-    ${status === 'active' && html`<button type="button" class="btn" id="pause" aria-disabled=${refused ? 'true' : null} aria-describedby=${why} onClick=${() => act('pause')}>Pause</button>`}
-    ${step && html`<button type="button" class="btn main" id=${step} aria-disabled=${refused || !ready ? 'true' : null} aria-describedby=${why} onClick=${() => ready && act(WORDS[step][0])}>${WORDS[step][1]} ${shown}</button>`}`;
+    ${status === 'active' && html`<button type="button" class="btn" id="pause" aria-disabled=${refused || busy ? 'true' : null} aria-describedby=${why} onClick=${() => act('pause')}>Pause</button>`}
+    ${step && html`<button type="button" class="btn main" id=${step} aria-disabled=${refused || busy || !ready ? 'true' : null} aria-describedby=${why} onClick=${() => ready && act(WORDS[step][0])}>${WORDS[step][1]} ${shown}</button>`}`;
 }
 
 function Notes({ automation, slug }) {

@@ -40,8 +40,7 @@ function NewAutomation({ api, slug, role, query, onSaved }) {
   const template = TEMPLATES.find(({ id }) => id === query.template) ?? TEMPLATES[0];
   const tools = template.tools.map((name) => `name=${name}`).join('&');
   const known = useLive(`${slug} ${template.id}`, () => api.read(`discover/fetch_tool_data?${tools}`), NEVER);
-  const choices = TEMPLATES.map(({ id, word }) => ({ value: id, word, href: addressOf({ slug, page: 'automations', id: 'new', query: { template: id } }) }));
-  const look = { title: 'New automation', crumb: { word: 'Automations', href: addressOf({ slug, page: 'automations' }) }, acts: html`<${Choices} label="Begin with" choices=${choices} chosen=${template.id} />` };
+  const look = { title: 'New automation', crumb: { word: 'Automations', href: addressOf({ slug, page: 'automations' }) }, acts: html`<${Choices} label="Begin with" of=${TEMPLATES.map(({ id, word }) => [id, word])} to=${(template) => addressOf({ slug, page: 'automations', id: 'new', query: { template } })} chosen=${template.id} />` };
   // Without the fingerprints the dry run asks for them.
   if (!known.data && !known.error) return html`<${Main} ...${look} />`;
   const fingerprints = Object.fromEntries((known.data?.tools ?? []).map(({ name, fingerprint }) => [name, fingerprint]));
@@ -99,7 +98,7 @@ function DefinitionEditor({ of, begin, automation = null, api, slug, role, look,
       const answer = await stored();
       if (!answer) return;
       draft.forget();
-      onSaved(answer);
+      onSaved(answer, area.current !== null);
     } catch (error) {
       if (error.diagnostics?.length > 0) dryRun.put(error.diagnostics);
       tell({ problem: error.message });

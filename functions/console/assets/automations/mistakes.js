@@ -21,7 +21,7 @@ export function Mistakes({ of, dryRun, refused, onGo, repairs }) {
   const words = of.length > 0 ? counted(of) : late || error || refused ? '' : 'No mistake found';
   const kind = of.some(({ severity }) => severity === 'error') ? 'failed' : of.length > 0 ? 'limited' : 'completed';
   return html`<section aria-labelledby="h-mistakes" aria-busy=${late ? 'true' : null} data-mistakes=${late ? 'late' : error ? 'unknown' : counted(of) || 'none'}>
-    <div class="titled" role="status"><h2 id="h-mistakes">Mistakes</h2>${words && html`<${Status} of=${kind}>${words}<//>`}${late && html`<span class="quiet small">Is being tried…</span>`}</div>
+    <div class="titled"><h2 id="h-mistakes">Mistakes</h2><span role="status">${words && html`<${Status} of=${kind}>${words}<//>`}</span>${late && html`<span class="quiet small">Is being tried…</span>`}</div>
     ${refused && html`<p class="quiet">${refused}</p>`}
     ${error && html`<div class="say wait"><${Icon} name="wait" /><p><b>It could not be tried.</b> ${error.message}</p><div class="acts"><button type="button" class="btn" onClick=${again}>Try now</button></div></div>`}
     <ol class="mistakes">${of.map((mistake) => html`<${Mistake} key=${`${mistake.code} ${mistake.pointer} ${mistake.message}`} of=${mistake} onGo=${onGo} repairs=${repairs(mistake)} />`)}</ol>

@@ -19,10 +19,10 @@ const TRIGGERS = { webhook: 'An event', polling: 'An event, asked for', schedule
 export function View({ api, slug, role, at }) {
   const [saved, keep] = useState(null);
   const told = { api, slug, role, query: at.query };
-  const onSaved = (answer) => {
+  const onSaved = (answer, here) => {
     const { id, version } = answer.automation;
     keep(answer);
-    location.hash = addressOf({ slug, page: 'automations', id, query: { version } });
+    if (here) location.hash = addressOf({ slug, page: 'automations', id, query: { version } });
   };
   if (at.id === 'new') return html`<${Place} key="new" place=${EDITOR} told=${{ ...told, onSaved }} />`;
   if (at.id) return html`<${AutomationView} key=${at.id} id=${at.id} saved=${saved?.automation.id === at.id ? saved : null} onSaved=${onSaved} ...${told} />`;
@@ -38,13 +38,12 @@ function Automations({ api, slug, role, status }) {
     { head: 'Changed', cls: 'c-when', cell: ({ updated_at }) => html`<${Moment} at=${updated_at} />` },
     { head: 'Version', cls: 'num c-len', cell: ({ version, active_version }) => (active_version === null || active_version === version ? version : `${active_version} of ${version}`) },
   ];
-  const choices = FILTERS.map(([value, word]) => ({ value, word, href: addressOf({ slug, page: 'automations', query: { status: value } }) }));
   const refused = whyNot(role, 'member');
   const fresh = addressOf({ slug, page: 'automations', id: 'new' });
   const empty = html`<${Nothing} icon="flow" title=${status ? 'No automation has this status' : 'No automation yet'}>
     <p class="quiet">${status ? 'Choose another status above.' : 'Write one here, or describe it to an agent over MCP or in the chat. It is saved for review.'}</p>${!refused && html`<a class="btn" href=${fresh}>New automation</a>`}<//>`;
   const make = refused ? html`<${Act} id="new-automation" kind="main" refused=${refused}>New automation<//>` : html`<a class="btn main" id="new-automation" href=${fresh}>New automation</a>`;
-  return html`<${Main} title="Automations" acts=${html`<${Choices} label="Status" choices=${choices} chosen=${status} />${make}`}>
+  return html`<${Main} title="Automations" acts=${html`<${Choices} label="Status" of=${FILTERS} to=${(value) => addressOf({ slug, page: 'automations', query: { status: value } })} chosen=${status} />${make}`}>
     <div class="listside"><${List} what="Automations" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'automations', id })} empty=${empty} /></div>
   <//>`;
 }

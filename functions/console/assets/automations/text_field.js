@@ -1,6 +1,7 @@
 // A field for a text in lines: their numbers, marks at mistakes, and keys for indentation.
 
-import { html, useEffect, useRef } from '../htm-preact.js';
+import { html, useRef } from '../htm-preact.js';
+import { useKeys } from '../shell/effects.js';
 import { Icon } from '../shell/icons.js';
 
 const INDENT = '  ';
@@ -95,15 +96,9 @@ function newLine(area) {
 
 /** `save` on Ctrl+S or Cmd+S, wherever the focus is. */
 export function useSaveKey(save) {
-  const newest = useRef(save);
-  newest.current = save;
-  useEffect(() => {
-    const onKeyDown = (event) => {
-      if (event.key.toLowerCase() !== 's' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
-      event.preventDefault();
-      newest.current();
-    };
-    document.addEventListener('keydown', onKeyDown);
-    return () => document.removeEventListener('keydown', onKeyDown);
-  }, []);
+  useKeys((event) => {
+    if (event.key.toLowerCase() !== 's' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+    event.preventDefault();
+    save();
+  });
 }

@@ -1,7 +1,7 @@
 // One call: its picture, the same as a table, and the chosen tool's request.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
-import { clock } from '../shell/axis.js';
+import { clock, percent } from '../shell/axis.js';
 import { Absent } from '../shell/absent.js';
 import { Icon } from '../shell/icons.js';
 import { Failed } from '../shell/list.js';
@@ -111,7 +111,6 @@ function Cost({ call }) {
     before += cost / sum;
     return { name, cost, x, width: cost / sum, cls: `c${(place % 5) + 1}` };
   });
-  const percent = (share) => `${(share * 100).toFixed(2)}%`;
   return html`<section class="costs" aria-label="Cost">
     <span class="small">Cost <b>${dollars(call.cost)}</b></span>
     <svg width="100%" height="8" aria-hidden="true">${shares.map(({ x, width, cls }) => html`<rect class=${cls} x=${percent(x)} width=${percent(width)} height="8" />`)}</svg>

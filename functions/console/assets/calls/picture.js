@@ -4,7 +4,7 @@ import { html } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
 import { length } from '../shell/moments.js';
 import { wordOf } from '../shell/status.js';
-import { axisOf, clock, placeOf, segmentsOf } from '../shell/axis.js';
+import { axisOf, clock, percent, placeOf, segmentsOf } from '../shell/axis.js';
 import { busyIn, failedIn } from './timeline.js';
 
 const HEAD = 34;
@@ -12,8 +12,8 @@ const LANE = 36;
 
 export function Picture({ lanes, nameOf, open }) {
   const parts = segmentsOf(lanes.span, busyIn(lanes), { open });
-  const at = (time) => `${(placeOf(time, parts) * 100).toFixed(2)}%`;
-  const wide = (from, to) => `${Math.max((placeOf(to, parts) - placeOf(from, parts)) * 100, 0).toFixed(2)}%`;
+  const at = (time) => percent(placeOf(time, parts));
+  const wide = (from, to) => percent(Math.max(placeOf(to, parts) - placeOf(from, parts), 0));
   const height = HEAD + LANE * (3 + lanes.tools.length);
   const lines = Array.from({ length: 4 + lanes.tools.length }, (_, row) => HEAD + row * LANE);
   const middle = (row) => HEAD + row * LANE + LANE / 2;
@@ -29,7 +29,7 @@ export function Picture({ lanes, nameOf, open }) {
           ${axisOf(lanes.span, parts).map((time, place) => html`<line class="grid" x1=${at(time)} x2=${at(time)} y1="24" y2=${height} />
             <text x=${at(time)} dx=${place === 0 ? 3 : 0} y="18" text-anchor=${place === 0 ? 'start' : placeOf(time, parts) > 0.96 ? 'end' : 'middle'}>${clock(time)}</text>`)}
           ${parts.filter(({ torn }) => torn).map((part) => html`<${Tear} part=${part} height=${height} />`)}
-          ${html`<${Line} lanes=${lanes} parts=${parts} at=${at} y=${middle(0)} />`}
+          ${html`<${Line} lanes=${lanes} parts=${parts} at=${at} wide=${wide} y=${middle(0)} />`}
           ${lanes.points.map(({ who, at: time }) => html`<svg x=${at(time)} y=${middle(who === 'agent' ? 1 : 2)} overflow="visible">
             ${who === 'agent' ? html`<circle class="agentmark" r="5.5" />` : html`<path class="callermark" d="M0-6.500 6.500 0 0 6.500-6.500 0z" />`}
           </svg>`)}
@@ -50,12 +50,12 @@ export function Picture({ lanes, nameOf, open }) {
 }
 
 /** A call in progress is open at the right. */
-function Line({ lanes, parts, at, y }) {
+function Line({ lanes, parts, at, wide, y }) {
   const { connected, span, ended, lost } = lanes;
   const shown = parts.filter(({ torn }) => !torn);
   const bar = (kind, from, to) => shown.map((part) => {
     const [low, high] = [Math.max(from, part.from), Math.min(to, part.to)];
-    return high > low && html`<rect class=${kind} x=${at(low)} y=${y - 7} width=${`${((placeOf(high, parts) - placeOf(low, parts)) * 100).toFixed(2)}%`} height="14" rx="3" />`;
+    return high > low && html`<rect class=${kind} x=${at(low)} y=${y - 7} width=${wide(low, high)} height="14" rx="3" />`;
   });
   return html`${bar('queued', 0, connected ?? span)}${connected !== null && bar('talk', connected, span)}
     ${!ended && html`<text class="lab" x="100%" dx="-4" y=${y - 10} text-anchor="end">${lost ? 'end not known' : 'goes on'}</text>`}`;
@@ -81,7 +81,6 @@ function Bar({ bar, lanes, parts, at, wide, y }) {
 
 /** Omitted silence, with its length. */
 function Tear({ part, height }) {
-  const percent = (share) => `${(share * 100).toFixed(2)}%`;
   const missing = part.to - part.from;
   const zigzag = Array.from({ length: Math.ceil(height / 16) }, () => 'l4 8l-4 8').join('');
   return html`<rect class="gap" x=${percent(part.start)} y="0" width=${percent(part.end - part.start)} height=${height} />

@@ -24,7 +24,7 @@ export function Receipt({ call, api, slug, hrefOf }) {
       : html`<div class="sheet"><table class="rows">
           <thead><tr><th scope="col">Tool</th><th scope="col">Effect</th><th scope="col">Outcome</th><th scope="col">Why</th></tr></thead>
           <tbody>${lines.map((line) => html`<tr key=${line.execution_id}>
-            <th scope="row" class="wrap"><a class="open" href=${hrefOf(line.execution_id)}><bdi>${line.tool ?? 'A deleted tool'}</bdi></a></th>
+            <th scope="row" class="wrap"><a class="open" href=${hrefOf(line.execution_id)}><bdi>${line.label ?? 'A deleted tool'}</bdi></a></th>
             <td>${line.effect === null || line.effect === 'undeclared' ? 'Not declared' : wordOf(line.effect)}</td>
             <td><${Status} of=${line.status} /></td>
             <td class="wrap quiet"><bdi>${line.reason ?? '–'}</bdi></td>

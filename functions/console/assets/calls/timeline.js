@@ -75,10 +75,10 @@ export function isFollowed({ ended_at: ended }, now = Date.now()) {
   return now - Date.parse(ended) < FOLLOWS;
 }
 
-/** First one first. */
+/** In the order of their ends, so that a later failure comes last. */
 export function failedIn(lanes) {
   const bars = lanes.tools.flatMap(({ bars }) => bars);
-  return bars.filter(({ status }) => ['failed', 'partial', 'unknown', 'limited'].includes(status)).sort((one, other) => one.from - other.from);
+  return bars.filter(({ status }) => ['failed', 'partial', 'unknown', 'limited'].includes(status)).sort((one, other) => one.to - other.to);
 }
 
 /** Pairs of times. */

@@ -9,7 +9,8 @@
 
 import { BrokenOff } from './ag_ui.js';
 import { applied, conversation, ended, lastAnswer, ofThread, said, unsaid, withEarlier } from './conversation.js';
-import { failureOf, Refused, SignInNeeded, Unreachable } from '../shell/problems.js';
+import { failureOf, Refused, SignInNeeded } from '../shell/problems.js';
+import { Unreachable } from '../shell/unreachable.js';
 import { fate, isRecent, Unanswered } from './unanswered.js';
 
 const THREAD = 'switchboard.thread';
@@ -32,15 +33,16 @@ export class Chat {
 
   /** Also the thread that was open before. */
   async start() {
+    this.#state.set({ notice: null });
+    const before = sessionStorage.getItem(this.#kept);
+    const thread = before ?? crypto.randomUUID();
+    // A message may be sent before the threads have come.
+    if (this.#state.get().conversation.thread !== thread) this.#open(thread);
     try {
       await this.#readThreads();
     } catch (error) {
       return this.#problem(error, { label: 'Try again', act: () => this.start() });
     }
-    this.#state.set({ notice: null });
-    const before = sessionStorage.getItem(this.#kept);
-    const thread = before ?? crypto.randomUUID();
-    this.#open(thread);
     const readOnly = await this.#api.whyReadOnly().catch(() => null);
     this.#state.set({ readOnly });
     const { threads } = this.#state.get();

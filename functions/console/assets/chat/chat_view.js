@@ -4,6 +4,7 @@ import { Composer } from './composer.js';
 import { Consent } from './consent.js';
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../htm-preact.js';
 import { Item } from './items.js';
+import { useKeys } from '../shell/effects.js';
 import { Notice } from '../shell/notice.js';
 import { ThreadList } from './thread_list.js';
 
@@ -33,13 +34,9 @@ export function ChatView({ shown, chat }) {
     chat.newThread();
     field.current?.focus();
   };
-  useEffect(() => {
-    const onKeyDown = (event) => {
-      if (event.key === 'Escape' && answering && !event.isComposing && !document.querySelector('dialog[open]')) chat.stop();
-    };
-    document.addEventListener('keydown', onKeyDown);
-    return () => document.removeEventListener('keydown', onKeyDown);
-  }, [answering, chat]);
+  useKeys((event) => {
+    if (event.key === 'Escape' && answering && !event.isComposing && !document.querySelector('dialog[open]')) chat.stop();
+  });
   useEffect(() => {
     const onShown = () => document.visibilityState === 'visible' && chat.lookedAt();
     document.addEventListener('visibilitychange', onShown);

@@ -1,6 +1,8 @@
 // A question that waits for consent.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { useLater } from '../shell/effects.js';
+import { exact } from '../shell/moments.js';
 import { Named, Values } from '../shell/values.js';
 
 /** Of browsers. */
@@ -17,11 +19,7 @@ export function Consent({ waiting, readOnly, onDecide }) {
     const focused = document.activeElement;
     if (!(focused?.id === 'message' && focused.value !== '')) heading.current.focus({ preventScroll: true });
   }, []);
-  useEffect(() => {
-    if (!expires) return undefined;
-    const timer = setTimeout(() => end(true), Math.min(LONGEST, Math.max(0, new Date(expires) - Date.now())));
-    return () => clearTimeout(timer);
-  }, [expires]);
+  useLater(() => end(Boolean(expires)), Math.min(LONGEST, new Date(expires) - Date.now()), [expires]);
   const say = (approved) => {
     if (decided) return;
     decide(true);
@@ -42,11 +40,7 @@ export function Consent({ waiting, readOnly, onDecide }) {
             <button type="button" id="consent-approve" class="main" onClick=${() => say(true)}>Allow this once</button>
             <button type="button" id="consent-refuse" onClick=${() => say(false)}>Do not allow</button>
           </div>`}
-      ${expires && !over && html`<p class="quiet">Without an answer it is off at <time datetime=${expires}>${hour(expires)}</time>.</p>`}
+      ${expires && !over && html`<p class="quiet">Without an answer it is off at <time datetime=${expires}>${exact(expires)}</time>.</p>`}
     </section>
   `;
-}
-
-function hour(text) {
-  return new Date(text).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
 }

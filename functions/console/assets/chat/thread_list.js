@@ -1,6 +1,7 @@
 // Earlier conversations.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { exact } from '../shell/moments.js';
 
 export function ThreadList({ threads, current, listed, readOnly, onList, open, begin, remove, more }) {
   const [doomed, doom] = useState(null);
@@ -39,7 +40,7 @@ export function ThreadList({ threads, current, listed, readOnly, onList, open, b
               >
                 <span class="title" dir="auto">${thread.title || 'Without a title'}</span>
                 <span class="quiet"
-                  >${thread.pending_action ? 'Waits for you · ' : ''}<time datetime=${thread.updated_at}>${moment(thread.updated_at)}</time></span
+                  >${thread.pending_action ? 'Waits for you · ' : ''}<time datetime=${thread.updated_at}>${exact(thread.updated_at)}</time></span
                 >
               </button>
               ${!readOnly &&
@@ -81,13 +82,4 @@ function Deletion({ thread, onYes, onNo }) {
       </div>
     </dialog>
   `;
-}
-
-/** The hour for today, else the day. */
-function moment(text) {
-  const then = new Date(text);
-  const today = then.toDateString() === new Date().toDateString();
-  return today
-    ? then.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' })
-    : then.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 }

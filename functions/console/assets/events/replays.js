@@ -122,7 +122,7 @@ function Progress({ plan, slug, known }) {
   const share = plan.events > 0 ? Math.min(done / plan.events, 1) : 1;
   return html`<section class="stack" aria-labelledby="h-progress"><h2 id="h-progress">Progress</h2>
     <svg class="meter" width="100%" height="8" role="img" aria-label=${`${Math.round(share * 100)} percent done`}><rect class="all" width="100%" height="8" rx="4" /><rect class="used" width=${`${(share * 100).toFixed(1)}%`} height="8" rx="4" /></svg>
-    <dl class="facts" aria-live="polite"><div><dt>Events done</dt><dd>${number(done)} of ${number(plan.events)}</dd></div><div><dt>Runs started</dt><dd>${number(started)}</dd></div><div><dt>Skipped</dt><dd>${number(skipped)}</dd></div><div><dt>Failed</dt><dd>${number(failed)}</dd></div></dl>
+    <dl class="facts"><div><dt>Events done</dt><dd>${number(done)} of ${number(plan.events)}</dd></div><div><dt>Runs started</dt><dd>${number(started)}</dd></div><div><dt>Skipped</dt><dd>${number(skipped)}</dd></div><div><dt>Failed</dt><dd>${number(failed)}</dd></div></dl>
     ${plan.skipped.length > 0 && html`<ul class="stack small">${plan.skipped.map(({ reason, why, count }) => html`<li key=${reason}><${Status} of="skipped">${number(count)} skipped<//> <bdi>${why}</bdi></li>`)}</ul>`}
     ${plan.failures.length > 0 && html`<ul class="stack small">${plan.failures.map(({ event_id: event, automation_id: one, why }) => html`<li key=${`${event} ${one}`}><${Status} of="failed">Did not start<//> ${known(one)}: <bdi>${why}</bdi> <a href=${addressOf({ slug, page: 'events', id: event })}>See the event</a></li>`)}</ul>`}
   </section>`;

@@ -1,7 +1,8 @@
 // One execution: its arguments and result, beside the request that the tool would send now.
 
-import { html, useEffect, useState } from '../htm-preact.js';
+import { html, useState } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
+import { useLater } from '../shell/effects.js';
 import { faultOf } from '../shell/fault.js';
 import { Icon } from '../shell/icons.js';
 import { Failed, Skeleton } from '../shell/list.js';
@@ -136,10 +137,7 @@ function Mark({ of: [word, kind, icon] }) {
 /** For the dry run only; not kept. */
 function Fill({ rows, fill }) {
   const [typed, type] = useState({});
-  useEffect(() => {
-    const timer = setTimeout(() => fill(typed), 500);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  useLater(() => fill(typed), 500, [typed]);
   return html`<form class="filling" aria-label="Hidden values" onSubmit=${(event) => event.preventDefault()}>
     ${rows.map(({ path, text }) => html`<label key=${path}><span>${path} <span class="quiet">${text}</span></span><input data-fill=${path} autocomplete="off" onInput=${({ target }) => type({ ...typed, [path]: target.value })} /></label>`)}
     <p class="quiet small">For this dry run only. They are not stored.</p></form>`;

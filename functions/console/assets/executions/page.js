@@ -2,11 +2,8 @@
 
 import { html } from '../htm-preact.js';
 import { faultOf, FAULTS } from '../shell/fault.js';
-import { Filters } from '../shell/filter_form.js';
-import { asked, SINCE } from '../shell/filters.js';
-import { List, Nothing } from '../shell/list.js';
-import { useLive, useRows } from '../shell/live.js';
-import { Main } from '../shell/main.js';
+import { Filtered, useNames } from '../shell/filtered.js';
+import { SINCE } from '../shell/filters.js';
 import { length, Moment } from '../shell/moments.js';
 import { triggerOf, whereOf } from '../shell/request.js';
 import { addressOf } from '../shell/route.js';
@@ -16,8 +13,7 @@ import { ExecutionView } from './execution_view.js';
 const STATUSES = [['', 'Any status'], ['failed', 'Failed'], ['unknown', 'Unknown'], ['partial', 'Partly done'], ['limited', 'Limited'], ['succeeded', 'Succeeded'], ['queued', 'Queued'], ['replayed', 'Replayed']];
 
 export function View({ api, slug, role, at }) {
-  const named = useLive(slug, async () => new Map((await api.read('tools', { limit: 200 })).items.map(({ id, label }) => [id, label])), (data) => (data ? null : 3_000));
-  const labels = named.data ?? new Map();
+  const labels = useNames(api, slug, 'tools', ({ label }) => label);
   if (at.id) return html`<${ExecutionView} key=${at.id} id=${at.id} query=${at.query} api=${api} slug=${slug} role=${role} labels=${labels} />`;
   return html`<${Executions} api=${api} slug=${slug} labels=${labels} query=${at.query} />`;
 }
@@ -29,7 +25,6 @@ function Executions({ api, slug, labels, query }) {
     { name: 'tool_id', word: 'Tool', options: [['', 'Any tool'], ...labels] },
     SINCE,
   ];
-  const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('executions', { limit: 50, cursor, ...asked(query, fields) }));
   const labelOf = ({ label, tool_id }) => label ?? labels.get(tool_id) ?? 'A tool';
   const columns = [
     { head: 'Tool', cls: 'c-who wrap', cell: (item) => html`<bdi>${labelOf(item)}</bdi>`, below: (item) => html`<span class="sub"><${Moment} at=${item.started_at} /> · ${triggerOf(item.trigger)}</span>${item.error && html`<span class="below quiet"><bdi>${item.error}</bdi></span>`}` },
@@ -39,12 +34,7 @@ function Executions({ api, slug, labels, query }) {
     { head: 'Began', cls: 'c-when', cell: (item) => html`<${Moment} at=${item.started_at} />` },
     { head: 'Took', cls: 'num c-len', cell: (item) => length(item.duration_ms) },
   ];
-  const to = (changed) => addressOf({ slug, page: 'executions', query: changed });
-  const filtered = fields.some(({ name }) => query[name]);
-  const empty = html`<${Nothing} icon="bolt" title=${filtered ? 'No execution matches' : 'No execution yet'}>
-    <p class="quiet">${filtered ? 'Change or clear the filters above.' : 'Each time an agent, an automation or a test runs a tool, it appears here with its arguments and its result.'}</p><//>`;
-  return html`<${Main} title="Executions">
-    <div class="listside"><${Filters} fields=${fields} query=${query} to=${to} />
-      <${List} what="Executions" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id, ...item }) => addressOf({ slug, page: 'executions', id, query: { ...query, ...whereOf(item) } })} empty=${empty} /></div>
-  <//>`;
+  return html`<${Filtered} api=${api} slug=${slug} query=${query} page="executions" title="Executions" icon="bolt" fields=${fields} columns=${columns}
+    about="Each time an agent, an automation or a test runs a tool, it appears here with its arguments and its result."
+    hrefOf=${({ id, ...item }) => addressOf({ slug, page: 'executions', id, query: { ...query, ...whereOf(item) } })} />`;
 }

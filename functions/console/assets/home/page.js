@@ -77,7 +77,7 @@ function Hours({ hours, since, slug }) {
   const most = hours.reduce((best, hour) => (hour.count > best.count ? hour : best));
   const clock = (from) => new Date(from).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
   const says = `${sum} ${sum === 1 ? 'call' : 'calls'} in the last 24 hours${sum ? `, most at ${clock(most.from)} with ${most.count}` : ''}${failed ? `; in ${failed} of them a tool failed` : ''}.`;
-  return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls' })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a>${failed > 0 && html`<a class="small" href=${addressOf({ slug, page: 'calls', query: { failed: true, since: '24h' } })}>${failed} with a failed tool</a>`}</div>
+  return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls', query: { since: '24h' } })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a>${failed > 0 && html`<a class="small" href=${addressOf({ slug, page: 'calls', query: { failed: true, since: '24h' } })}>${failed} with a failed tool</a>`}</div>
     <${Bars} bars=${hours.map(({ from, count, failed: bad }, place) => ({ word: clock(from), value: count, bad, label: place % 6 === 0 ? clock(from) : null }))} says=${says} head=${['Hour', 'Calls', 'With a failed tool']} />
     ${since && html`<p class="quiet small">More calls than are counted here came in before ${clock(since)}.</p>`}
   </section>`;

@@ -32,9 +32,9 @@ function Members({ api, slug, role, at }) {
     { head: 'Since', cls: 'num c-when', cell: (member) => html`<${Moment} at=${member.created_at} />` },
   ];
   const hrefOf = (id) => addressOf({ slug, page: 'members', id });
-  const made = (member) => {
+  const made = (member, here) => {
     rows.add(rowOf(member));
-    location.hash = hrefOf(member.user_id);
+    if (here) location.hash = hrefOf(member.user_id);
   };
   const chosen = rows.items?.find(({ id }) => id === at.id) ?? null;
   const empty = html`<${Nothing} icon="people" title="No members"><p class="quiet">Add one by the subject of their sign-in.</p><//>`;

@@ -27,8 +27,8 @@ export function View(told) {
 
 function PhoneNumber({ item, api, slug, look, again, gone, refused, rings }) {
   const path = `phone-numbers/${item.id}`;
-  const { label, agent_id, fallback_number, vapi_phone_number_id } = item;
-  const before = Object.fromEntries(Object.entries({ label, agent_id, fallback_number, vapi_phone_number_id }).filter(([, value]) => value !== null));
+  const { label, agent_id, fallback_number, vapi_phone_number_id, wait_ms } = item;
+  const before = Object.fromEntries(Object.entries({ label, agent_id, fallback_number, vapi_phone_number_id, wait_ms }).filter(([, value]) => value !== null));
   return html`<section><h2>${item.number}</h2><p class="quiet small">Changed ${exact(item.updated_at)}. Its credentials are kept and never shown.</p></section>
     <section><${SavedForm} of=${`${slug} ${path}`} since=${item.updated_at} name="number" schema="PhoneNumberChange" begin=${() => before} refused=${refused} save="Save number"
       send=${(value) => api.act('PATCH', path, changes(before, value))} onSaved=${again} ...${look} /></section>

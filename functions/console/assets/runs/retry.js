@@ -34,7 +34,7 @@ export function Retry({ run, version, api, slug, role }) {
   const unconfirmed = open.length > 0 ? `Confirm ${open.length === 1 ? 'the action' : `the ${open.length} actions`} that may have happened.` : null;
   return html`<section class="stack" aria-labelledby="h-retry" data-retry=${plan.data ? 'planned' : 'none'}>
     <div class="titled"><h2 id="h-retry">Go on where it failed</h2>
-      <div class="acts"><${Choices} label="Version" choices=${VERSIONS.map(([value, word]) => ({ value, word, href: hrefOf(value) }))} chosen=${version} /><a class="btn bare" data-close href=${hrefOf(null)}>Close</a></div></div>
+      <div class="acts"><${Choices} label="Version" of=${VERSIONS} to=${hrefOf} chosen=${version} /><a class="btn bare" data-close href=${hrefOf(null)}>Close</a></div></div>
     ${refused ? html`<p class="quiet">${refused}</p>` : plan.error ? html`<${Failed} what="The plan" error=${plan.error} again=${plan.again} />` : !plan.data ? html`<${Skeleton} what="The plan" />` : html`
       <p class="quiet">Nothing has run yet. What is kept is not done again: the new run uses its result.</p>
       <div class="sheet"><table class="rows plan"><thead><tr><th scope="col">Action</th><th scope="col">Plan</th><th scope="col">With</th></tr></thead>

@@ -1,7 +1,7 @@
 // One run: the reason for waiting, its steps on an axis of time, and the chosen step.
 
 import { html } from '../htm-preact.js';
-import { axisOf, clock, placeOf, segmentsOf } from '../shell/axis.js';
+import { axisOf, barOf, clock, percent, placeOf, segmentsOf } from '../shell/axis.js';
 import { Absent } from '../shell/absent.js';
 import { Sure } from '../shell/acting.js';
 import { Icon } from '../shell/icons.js';
@@ -83,13 +83,13 @@ function Steps({ run, steps, hrefOf, chosen }) {
   const span = Math.max(end, 1);
   const done = Math.max(0, ...worked.map(([, to]) => to));
   const parts = segmentsOf(span, [[0, 0], [span, span], ...worked]);
-  const percent = (time) => `${(placeOf(time, parts) * 100).toFixed(2)}%`;
+  const at = (time) => percent(placeOf(time, parts));
   if (steps.length === 0) return html`<section><h2>Steps</h2><p class="quiet">${isOver(run) ? 'It ended before its first step.' : 'No step has ended yet.'}</p></section>`;
   return html`<section aria-labelledby="h-steps"><h2 id="h-steps">Steps</h2>
     <div class="sheet"><table class="rows tree">
       <thead><tr><th scope="col">Step</th><th scope="col">Status</th><th scope="col" class="num c-took">Took</th>
         <th scope="col" class="c-bar"><svg class="rowaxis" width="100%" height="20" role="img" aria-label=${`Axis: time since it began, ${length(span)} in all`}>
-          ${axisOf(span, parts, 4).map((time) => html`<text x=${percent(time)} y="14" text-anchor=${placeOf(time, parts) < 0.05 ? 'start' : placeOf(time, parts) > 0.9 ? 'end' : 'middle'}>${clock(time)}</text>`)}
+          ${axisOf(span, parts, 4).map((time) => html`<text x=${at(time)} y="14" text-anchor=${placeOf(time, parts) < 0.05 ? 'start' : placeOf(time, parts) > 0.9 ? 'end' : 'middle'}>${clock(time)}</text>`)}
         </svg></th></tr></thead>
       <tbody>${steps.map((step) => html`
         <tr class=${step.condition && step.status === 'skipped' ? 'hasbelow' : ''}>
@@ -97,12 +97,12 @@ function Steps({ run, steps, hrefOf, chosen }) {
           <td><${Status} of=${step.status} /></td>
           <td class="num c-took">${length(step.took)}</td>
           <td class="c-bar">${step.took !== null && html`<svg class="rowbar" width="100%" height="24" role="img" aria-label=${`From ${clock(step.from)} to ${clock(step.from + step.took)}`}>
-            <rect class="ran ${['failed', 'unknown', 'refused'].includes(step.status) ? 'bad' : ''}" x=${percent(step.from)} y="7" width=${`${Math.max((placeOf(step.from + step.took, parts) - placeOf(step.from, parts)) * 100, 0.6).toFixed(2)}%`} height="10" rx="3" />
+            <rect class="ran ${['failed', 'unknown', 'refused'].includes(step.status) ? 'bad' : ''}" ...${barOf(placeOf(step.from, parts), placeOf(step.from + step.took, parts))} y="7" height="10" rx="3" />
           </svg>`}</td>
         </tr>
         ${step.condition && step.status === 'skipped' && html`<tr class="why"><td colspan="4"><p>${reasons(step.condition).join('; ')}</p></td></tr>`}`)}
         ${run.waits_for && html`<tr><th scope="row" class="l0"><${Icon} name="wait" />${waitOf(run)}</th><td><${Status} of=${run.status} /></td><td class="num c-took">${length(span - done)}</td>
-          <td class="c-bar"><svg class="rowbar" width="100%" height="24" aria-hidden="true"><rect class="waits" x=${percent(done)} y="7" width=${`${((1 - placeOf(done, parts)) * 100).toFixed(2)}%`} height="10" rx="3" /></svg></td></tr>`}
+          <td class="c-bar"><svg class="rowbar" width="100%" height="24" aria-hidden="true"><rect class="waits" x=${at(done)} y="7" width=${percent(1 - placeOf(done, parts))} height="10" rx="3" /></svg></td></tr>`}
       </tbody>
     </table></div></section>`;
 }

@@ -1,6 +1,7 @@
 // Services: connections, their accounts, and the next step where a connection is missing or has expired.
 
-import { html, useEffect, useState } from '../htm-preact.js';
+import { html, useState } from '../htm-preact.js';
+import { useLater } from '../shell/effects.js';
 import { Icon } from '../shell/icons.js';
 import { Choices, Failed, List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
@@ -44,9 +45,8 @@ export function View({ api, slug, role, at }) {
     live.again();
     rows.again();
   };
-  const choices = FILTERS.map(([value, word]) => ({ value, word, href: hrefOf(null, { q, connected: value }) }));
   const empty = html`<${Nothing} icon="plug" title="No service matches"><p class="quiet">Search for another word, or choose another state above.</p><//>`;
-  return html`<${Main} title="Services" acts=${html`<${Choices} label="State" choices=${choices} chosen=${connected} />`}>
+  return html`<${Main} title="Services" acts=${html`<${Choices} label="State" of=${FILTERS} to=${(value) => hrefOf(null, { q, connected: value })} chosen=${connected} />`}>
     <div class="beside master" data-open=${at.id ? 'true' : null}>
       <div class="listside"><${Search} key=${connected} q=${q} seek=${(words) => { location.hash = hrefOf(null, { q: words, connected }); }} />
         <${List} what="Services" name="calls" rows=${rows} columns=${COLUMNS} hrefOf=${({ id }) => hrefOf(id)} current=${at.id} empty=${empty} /></div>
@@ -61,11 +61,7 @@ export function View({ api, slug, role, at }) {
 
 function Search({ q, seek }) {
   const [words, type] = useState(q);
-  useEffect(() => {
-    if (words === q) return undefined;
-    const timer = setTimeout(() => seek(words), PATIENCE);
-    return () => clearTimeout(timer);
-  }, [words]);
+  useLater(() => words !== q && seek(words), PATIENCE, [words]);
   return html`<div class="made bar" role="search"><label class="aloud" for="seek">Search services</label><input id="seek" type="search" placeholder="Search services" value=${words} maxlength="200" onInput=${({ target }) => type(target.value)} /></div>`;
 }
 

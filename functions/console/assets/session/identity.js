@@ -1,6 +1,6 @@
 // OpenID Connect after a sign-in: codes, tokens, the session's end.
 
-import { SignInFailed } from './issuer.js';
+import { lost, SignInFailed } from './issuer.js';
 
 /** From an address; null without one. `pending` comes from `begin`. */
 export function codeIn(search, pending, found) {
@@ -33,8 +33,8 @@ export async function refresh(found, { client_id, refresh_token }, ask = fetch) 
 
 async function tokens(found, form, ask) {
   // A form needs no preflight.
-  const answer = await ask(found.token_endpoint, { method: 'POST', body: new URLSearchParams(form) }).catch(() => null);
-  if (!answer) throw new SignInFailed('The sign-in service cannot be reached. Try again in a moment.');
+  const answer = await ask(found.token_endpoint, { method: 'POST', body: new URLSearchParams(form) }).catch(lost);
+  if (answer.status === 429 || answer.status >= 500) lost();
   const given = await answer.json().catch(() => ({}));
   if (!answer.ok) {
     const why = given.error_description ?? given.error ?? `status ${answer.status}`;

@@ -1,12 +1,19 @@
 // The issuer's configuration.
 
+import { Unreachable } from '../shell/unreachable.js';
+
 /** A failure that a person or an operator of the console can repair. */
 export class SignInFailed extends Error {}
 
+/** No answer, or that of a broken server, refuses nothing. */
+export function lost(cause) {
+  throw new Unreachable(cause);
+}
+
 /** Its addresses, and its name in tokens. */
 export async function discover(address, ask = fetch) {
-  const answer = await ask(address).catch(() => null);
-  if (!answer?.ok) throw new SignInFailed('The sign-in service cannot be reached. Try again in a moment.');
+  const answer = await ask(address).catch(lost);
+  if (!answer.ok) lost();
   const found = await answer.json().catch(() => null);
   for (const name of ['issuer', 'authorization_endpoint', 'token_endpoint']) {
     if (typeof found?.[name] !== 'string') {

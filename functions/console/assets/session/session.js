@@ -50,7 +50,7 @@ export class Session {
   /**
    * A token for the API: the id token, whose audience is this client. It is renewed in time, or on demand.
    *
-   * @throws {SignInNeeded} if there is none and none can be had
+   * @throws {SignInNeeded} if there is none and none can be had, and {Unreachable} if the issuer did not answer
    */
   async token({ renewed = false } = {}) {
     const tokens = kept(TOKENS);
@@ -62,7 +62,9 @@ export class Session {
       this.#renewal ??= this.#renew(tokens).finally(() => {
         this.#renewal = null;
       });
-      const renewal = await this.#renewal;
+      const renewal = await this.#renewal.catch((error) => {
+        if (renewed || ends <= Date.now()) throw error;
+      });
       if (renewal) return renewal;
     }
     if (!renewed && ends > Date.now()) return tokens.id_token;

@@ -1,7 +1,8 @@
 // The API's routes, as far as the page uses them.
 
 import { runEvents, runInput } from '../chat/ag_ui.js';
-import { refusal, Refused, Unreachable } from './problems.js';
+import { refusal, Refused } from './problems.js';
+import { Unreachable } from './unreachable.js';
 
 /** Remembered answers. */
 const MOST_KNOWN = 50;

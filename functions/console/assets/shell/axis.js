@@ -48,11 +48,21 @@ export function placeOf(time, parts) {
   return part.start + Math.min(Math.max(share, 0), 1) * (part.end - part.start);
 }
 
+export function percent(share) {
+  return `${(share * 100).toFixed(2)}%`;
+}
+
+/** `{x, width}` of shares of the width; a bar without a length is seen, too. */
+export function barOf(from, to) {
+  const width = Math.max(to - from, 0.006);
+  return { x: percent(Math.min(from, 1 - width)), width: percent(width) };
+}
+
 /** Round times outside shortened silence, about `wanted` at most. */
 export function axisOf(span, parts, wanted = 8) {
   const shown = parts.filter(({ torn }) => !torn);
   const length = shown.reduce((sum, { from, to }) => sum + to - from, 0);
-  const steps = [100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 12e5, 18e5, 36e5];
+  const steps = [10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 12e5, 18e5, 36e5];
   const step = steps.find((candidate) => length / candidate <= wanted) ?? steps.at(-1);
   const ticks = [];
   for (let time = 0; time <= span; time += step) if (shown.some(({ from, to }) => time >= from && time <= to)) ticks.push(time);
@@ -62,7 +72,7 @@ export function axisOf(span, parts, wanted = 8) {
 
 /** Since the beginning: `1:54`, or `0.5 s` if short. */
 export function clock(milliseconds) {
-  if (milliseconds < 10_000) return `${Number((milliseconds / 1000).toFixed(1))} s`;
+  if (milliseconds < 10_000) return `${Number((milliseconds / 1000).toFixed(milliseconds < 100 ? 2 : 1))} s`;
   const seconds = Math.round(milliseconds / 1000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }

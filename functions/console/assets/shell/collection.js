@@ -24,9 +24,10 @@ export function Collection({ told, page, title, one, path = page, icon, columns,
   const refused = whyNot(role, 'admin');
   const add = `Add ${one}`;
   const nothing = html`<${Nothing} icon=${icon} title=${`No ${title.toLowerCase()} yet`}><p class="quiet">${empty}</p>${make && html`<a class="btn" href=${hrefOf(NEW)}>${add}</a>`}<//>`;
-  const made = (item) => {
+  const made = (item, here) => {
+    make.onMade?.(item);
     rows.add(item);
-    location.hash = hrefOf(item.id);
+    if (here) location.hash = hrefOf(item.id);
   };
   const gone = () => {
     rows.drop(at.id);
@@ -37,7 +38,7 @@ export function Collection({ told, page, title, one, path = page, icon, columns,
       <div class="listside">${note}<${List} what=${title} name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => hrefOf(id)} current=${at.id} empty=${nothing} /></div>
       <aside class="pane" aria-label=${add.slice(4)}>
         ${at.id && html`<section class="panehead"><a class="crumb" data-close href=${back}>${title}</a></section>`}
-        ${at.id === NEW && make ? html`<section><h2>${add}</h2><${SavedForm} of=${`${slug} ${page}`} name=${page} refused=${refused} save=${add} send=${(value) => api.act('POST', path, value)} onSaved=${(item) => (make.onMade?.(item), made(item))} ...${make} /></section>`
+        ${at.id === NEW && make ? html`<section><h2>${add}</h2><${SavedForm} of=${`${slug} ${page}`} name=${page} refused=${refused} save=${add} send=${(value) => api.act('POST', path, value)} onSaved=${made} ...${make} /></section>`
           : at.id ? html`<${One} key=${at.id} id=${at.id} one=${one} icon=${icon} path=${path} api=${api} slug=${slug} back=${back} detail=${(item, again) => detail({ item, again: () => (again(), rows.again()), gone, refused })} />`
           : html`<section><p class="quiet">Choose ${one} to see it here.</p></section>`}
       </aside>

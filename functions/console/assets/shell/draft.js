@@ -3,7 +3,24 @@
 import { useEffect, useRef, useState } from '../htm-preact.js';
 import { kept, LEFT } from '../session/kept.js';
 import { nameOf } from './drafts.js';
-import { rebased, SECRET } from './schema.js';
+import { rebased, SECRET, typeOf } from './schema.js';
+
+/** The draft for the tab, without the values of secrets; all else of a secret is kept. */
+export function written(draft) {
+  return JSON.stringify(draft, (member, inner) => {
+    const named = SECRET.test(member);
+    if (typeOf(inner) === 'object') return named || inner.secret === true ? { ...inner, value: undefined } : inner;
+    return named && typeOf(inner) !== 'boolean' ? undefined : inner;
+  });
+}
+
+/** The draft `text` on this version: its changes are made to `base`, whose secrets it lacks. */
+export function restored(text, since, base) {
+  const stored = JSON.parse(text);
+  if (!stored) return { first: null, moved: false };
+  const moved = stored.since !== since;
+  return { first: stored.base ? rebased(stored.base, stored.value, base) : moved ? null : stored.value, moved };
+}
 
 /**
  * `{value, set, kept, moved, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept; `without` takes
@@ -12,11 +29,7 @@ import { rebased, SECRET } from './schema.js';
 export function useDraft(key, begin, since = '', without = (value) => value) {
   const name = nameOf(key);
   const [base] = useState(begin);
-  const [{ first, moved }] = useState(() => {
-    const stored = JSON.parse(sessionStorage.getItem(name) ?? 'null');
-    if (!stored || stored.since === since) return { first: stored?.value ?? null, moved: false };
-    return { first: stored.base ? rebased(stored.base, stored.value, base) : null, moved: true };
-  });
+  const [{ first, moved }] = useState(() => restored(sessionStorage.getItem(name), since, base));
   const [value, put] = useState(first ?? base);
   const [changed, change] = useState(first !== null);
   const leaves = useRef(false);
@@ -37,7 +50,7 @@ export function useDraft(key, begin, since = '', without = (value) => value) {
   const set = (newer) => {
     put(newer);
     change(true);
-    sessionStorage.setItem(name, JSON.stringify({ since, value: without(newer), base: since && without(base) }, (member, inner) => (SECRET.test(member) ? undefined : inner)));
+    sessionStorage.setItem(name, written({ since, value: without(newer), base: since && without(base) }));
   };
   const discard = () => {
     forget();

@@ -7,7 +7,8 @@
 
 import { SignInFailed } from '../session/issuer.js';
 import { keep, kept } from '../session/kept.js';
-import { organizationsIn, Refused, SignInNeeded, Unreachable } from './problems.js';
+import { organizationsIn, Refused, SignInNeeded } from './problems.js';
+import { Unreachable } from './unreachable.js';
 import { addressOf, route } from './route.js';
 
 const ORGANIZATIONS = 'switchboard.organizations';

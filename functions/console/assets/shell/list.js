@@ -10,9 +10,9 @@ const PATIENCE = 300;
 
 /** With a button that tries again. Known data stay, with their age. */
 export function Failed({ what, error, at, again }) {
-  return html`<div class="say bad" role="alert" data-failed>
+  return html`<div class="say bad" data-failed>
     <${Icon} name="bad" />
-    <p><b>${what} could not be loaded.</b> ${error.message} ${at && `What you see is from ${relative(at)}.`}</p>
+    <p><b role="alert">${what} could not be loaded.</b> ${error.message} ${at && `What you see is from ${relative(at)}.`}</p>
     <div class="acts"><button type="button" class="btn" data-try-again onClick=${again}>Try now</button></div>
   </div>`;
 }
@@ -77,10 +77,10 @@ function Row({ item, columns, href, current }) {
   </tr>`;
 }
 
-/** One filter of the address: links, so that each can be opened beside. */
-export function Choices({ label, choices, chosen }) {
+/** One filter of the address: links, so that each can be opened beside. `of`: `[value, word][]`. */
+export function Choices({ label, of, to, chosen }) {
   return html`<nav class="seg" aria-label=${label}>
-    ${choices.map(({ value, word, href }) => html`<a key=${value} href=${href} aria-current=${value === chosen ? 'true' : null}>${word}</a>`)}
+    ${of.map(([value, word]) => html`<a key=${value} href=${to(value)} aria-current=${value === chosen ? 'true' : null}>${word}</a>`)}
   </nav>`;
 }
 

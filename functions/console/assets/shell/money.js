@@ -4,5 +4,5 @@
 export function dollars(amount) {
   if (amount === null || amount === undefined) return '–';
   const digits = amount !== 0 && amount < 1 ? 4 : 2;
-  return `$${amount.toFixed(digits).replace(/(\.\d\d\d*?)0+$/, '$1')}`;
+  return amount.toLocaleString('en', { style: 'currency', currency: 'USD', maximumFractionDigits: digits });
 }

@@ -42,8 +42,10 @@ function Inside({ shown, entrance, api }) {
   useEffect(() => {
     const read = keys();
     const onKeyDown = (event) => {
-      if (document.querySelector('dialog[open]')) return;
-      act(read(event), { slug, help });
+      const meaning = document.querySelector('dialog[open]') ? null : read(event);
+      if (!meaning) return;
+      event.preventDefault();
+      act(meaning, { slug, help });
     };
     document.addEventListener('keydown', onKeyDown);
     return () => document.removeEventListener('keydown', onKeyDown);
@@ -69,7 +71,6 @@ function skip(event) {
 
 /** A shortcut's effect. */
 function act(meaning, { slug, help }) {
-  if (meaning === null) return;
   if (meaning === 'help') return help(true);
   if (meaning === 'close') return document.querySelector('[data-close]')?.click();
   const [, letter] = meaning.split('go:');

@@ -21,12 +21,6 @@ export class Refused extends Error {
   }
 }
 
-export class Unreachable extends Error {
-  constructor(cause) {
-    super('The service cannot be reached. Check your connection, then try again.', { cause });
-  }
-}
-
 /** From an answer: a problem document (RFC 9457), or a gateway's own form. */
 export async function refusal(answer) {
   const text = await answer.text().catch(() => '');

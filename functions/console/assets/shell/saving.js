@@ -8,9 +8,10 @@ import { Failed, Skeleton } from './list.js';
 import { begun, cleaned } from './schema.js';
 
 /**
- * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves. `beside` draws the part beside
- * the form; `placed` moves a problem to its field. The other properties are the form's. Its fields are disabled while it is saved: text
- * typed then would be neither saved nor kept. `onConflict` reads the version that somebody else saved.
+ * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves; `onSaved(answer, here)` leads
+ * on only a person who is still `here`. `beside` draws the part beside the form; `placed` moves a problem to its field. The other properties
+ * are the form's. Its fields are disabled while it is saved: text typed then would be neither saved nor kept. `onConflict` reads the
+ * version that somebody else saved.
  */
 export function SavedForm(given) {
   const { schemas, error, again } = useSchemas();
@@ -39,7 +40,7 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, onConflict = 
       const answer = await send(cleaned(draft.value));
       draft.forget();
       tell({ saved: true });
-      onSaved(answer);
+      onSaved(answer, form.current !== null);
     } catch (error) {
       tell({ problem: error.message, fields: error.fields?.map(placed), count: count + 1 });
       if (error.status === 409) onConflict();

@@ -29,7 +29,6 @@ export function Editor({ tool = null, type, api, slug, role, onSaved, onConflict
   const agents = useChoices(api, slug, 'agents', ({ name }) => name, ({ external_assistant_id: id }) => id);
   const kind = tool?.type ?? (type in SCHEMAS ? type : 'sms');
   const crumb = { word: tool ? tool.label : 'Tools', href: addressOf({ slug, page: 'tools', id: tool?.id }) };
-  const choices = TYPES.map(([value, word]) => ({ value, word, href: addressOf({ slug, page: 'tools', id: 'new', query: { type: value } }) }));
   const path = tool ? `tools/${tool.id}` : 'tools';
   const before = tool && configOf(tool);
   const send = (value) => {
@@ -38,7 +37,7 @@ export function Editor({ tool = null, type, api, slug, role, onSaved, onConflict
   };
   const begin = (schemas) => before ?? { ...begun({ $ref: `#/${SCHEMAS[kind]}` }, schemas), type: kind };
   const look = { name: 'tool', schema: SCHEMAS[kind], first: FIRST, hidden: ['type'], without: SECRETS.includes(kind) ? [] : ['secret'], words: WORDS, choices: { method: METHODS, phone_number_id: numbers, knowledge_base_id: bases, assistantId: agents } };
-  return html`<${Main} title=${tool ? 'Edit tool' : 'New tool'} crumb=${crumb} acts=${!tool && html`<${Choices} label="What it does" choices=${choices} chosen=${kind} />`}>
+  return html`<${Main} title=${tool ? 'Edit tool' : 'New tool'} crumb=${crumb} acts=${!tool && html`<${Choices} label="What it does" of=${TYPES} to=${(value) => addressOf({ slug, page: 'tools', id: 'new', query: { type: value } })} chosen=${kind} />`}>
     <div class="beside editor"><${SavedForm} of=${`${slug} ${path} ${kind}`} since=${tool ? String(tool.version) : ''} begin=${begin} send=${send} onSaved=${onSaved} onConflict=${onConflict} save=${tool ? 'Save tool' : 'Create tool'} refused=${refused} ...${look}
       beside=${({ value, changed, schemas }) => html`<aside class="pane" aria-label="Dry run"><${Trial} key=${kind} api=${api} config=${value} tool=${changed ? null : tool} role=${role} schemas=${schemas} /></aside>`} /></div>
   <//>`;

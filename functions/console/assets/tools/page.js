@@ -15,7 +15,7 @@ const FILTERS = [['', 'All'], ['true', 'Attached'], ['false', 'Not attached']];
 export function View({ api, slug, role, at }) {
   const { type = 'sms' } = at.query;
   if (at.id === 'new') {
-    return html`<${Editor} key=${type} type=${type} api=${api} slug=${slug} role=${role} onSaved=${({ id }) => { location.hash = addressOf({ slug, page: 'tools', id }); }} />`;
+    return html`<${Editor} key=${type} type=${type} api=${api} slug=${slug} role=${role} onSaved=${({ id }, here) => { if (here) location.hash = addressOf({ slug, page: 'tools', id }); }} />`;
   }
   if (at.id) return html`<${ToolView} key=${at.id} id=${at.id} query=${at.query} api=${api} slug=${slug} role=${role} />`;
   return html`<${Tools} api=${api} slug=${slug} attached=${at.query.attached ?? ''} />`;
@@ -30,11 +30,10 @@ function Tools({ api, slug, attached }) {
     { head: 'When', cls: 'c-fail', cell: occasionOf },
     { head: 'Changed', cls: 'num c-len', cell: ({ updated_at }) => html`<${Moment} at=${updated_at} />` },
   ];
-  const choices = FILTERS.map(([value, word]) => ({ value, word, href: addressOf({ slug, page: 'tools', query: { attached: value } }) }));
   const fresh = addressOf({ slug, page: 'tools', id: 'new' });
   const empty = html`<${Nothing} icon="tool" title=${attached ? 'No tool to show' : 'No tool yet'}>
     <p class="quiet">${attached ? 'Choose others above.' : 'A tool is what an agent, an automation or the chat can do: send an SMS, ask an address, act at a service.'}</p><a class="btn" href=${fresh}>New tool</a><//>`;
-  return html`<${Main} title="Tools" acts=${html`<${Choices} label="Which" choices=${choices} chosen=${attached} /><a class="btn main" id="new-tool" href=${fresh}>New tool</a>`}>
+  return html`<${Main} title="Tools" acts=${html`<${Choices} label="Which" of=${FILTERS} to=${(value) => addressOf({ slug, page: 'tools', query: { attached: value } })} chosen=${attached} /><a class="btn main" id="new-tool" href=${fresh}>New tool</a>`}>
     <div class="listside"><${List} what="Tools" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'tools', id })} empty=${empty} /></div>
   <//>`;
 }

@@ -34,14 +34,13 @@ export function ToolView({ id, query, api, slug, role }) {
   if (!tool) return html`<${Absent} word="tool" icon="tool" crumb=${crumb} live=${live} />`;
   const refused = whyNot(role, 'admin');
   const href = addressOf({ slug, page: 'tools', id });
-  if (edit) return html`<${Editor} key=${tool.version} tool=${tool} api=${api} slug=${slug} role=${role} onSaved=${() => { live.again(); location.hash = href; }} onConflict=${live.again} />`;
-  const execution = rows.items?.find((item) => item.id === chosen) ?? rows.items?.[0] ?? null;
+  if (edit) return html`<${Editor} key=${tool.version} tool=${tool} api=${api} slug=${slug} role=${role} onSaved=${(_, here) => { live.again(); if (here) location.hash = href; }} onConflict=${live.again} />`;
+  const execution = rows.items?.find((item) => !chosen || item.id === chosen) ?? null;
   const columns = [
     { head: 'Began', cls: '', cell: (item) => html`<${Moment} at=${item.started_at} />` },
     { head: 'Status', cls: 'wrap', cell: (item) => html`<${Status} of=${item.status} />${item.error && html`<span class="below quiet"><bdi>${item.error}</bdi></span>`}` },
     { head: 'Took', cls: 'num', cell: (item) => length(item.duration_ms) },
   ];
-  const choices = FILTERS.map(([value, word]) => ({ value, word, href: addressOf({ slug, page: 'tools', id, query: { status: value } }) }));
   const empty = html`<${Nothing} icon="tool" title=${status ? 'No execution has this status' : 'It has not run yet'}><p class="quiet">${status ? 'Choose another status above.' : 'What became of it appears here after it was called.'}</p><//>`;
   return html`<${Main} title=${tool.label} crumb=${crumb} status=${html`<code class="quiet">${tool.name}</code>`} acts=${html`<a class="btn" id="edit-tool" href=${addressOf({ slug, page: 'tools', id, query: { edit: 1 } })}>Edit</a>`}>
     <div class="beside" data-tool-view=${tool.name}>
@@ -55,12 +54,12 @@ export function ToolView({ id, query, api, slug, role }) {
         <${Attachments} id="tool-agents" title="Agents that have it" what="an agent" has=${agents} all=${all} wordOf=${({ name }) => name} refused=${refused} empty="No agent has it yet. Choose one below."
           remarkOf=${({ is_vapi_attached: called }) => (called ? 'The model can call it.' : 'Runs when a call starts.')} hrefOf=${(agent) => addressOf({ slug, page: 'agents', id: agent.id })}
           attach=${(agent) => api.act('POST', `agents/${agent}/tools/attach`, { tool_id: id })} detach=${(agent) => api.act('POST', `agents/${agent}/tools/detach`, { tool_id: id })} />
-        <section aria-labelledby="h-became"><div class="titled"><h2 id="h-became">What became of it</h2><div class="acts"><${Choices} label="Status" choices=${choices} chosen=${status} /></div></div>
+        <section aria-labelledby="h-became"><div class="titled"><h2 id="h-became">What became of it</h2><div class="acts"><${Choices} label="Status" of=${FILTERS} to=${(value) => addressOf({ slug, page: 'tools', id, query: { status: value } })} chosen=${status} /></div></div>
           <${List} what="Executions" name="calls" rows=${rows} columns=${columns} hrefOf=${hrefOf} current=${execution?.id} empty=${empty} /></section>
         <section><${Sure} id="delete-tool" word="Delete tool…" title=${`Delete ${tool.label}?`} yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); location.hash = crumb.href; }}>
           <p>${agents.data?.items.length > 0 ? html`It is taken from ${agents.data.items.map(({ name }, place) => html`${place > 0 && ', '}<b><bdi>${name}</bdi></b>`)}, who can no longer use it.` : 'No agent has it.'} Automations that call it fail. Its history stays.</p><//></section>
       </div>
-      <aside class="pane" aria-label="Execution">${execution ? html`<${Execution} key=${execution.id} execution=${execution} slug=${slug} />` : html`<section><p class="quiet">An execution that is chosen is shown here.</p></section>`}</aside>
+      <aside class="pane" aria-label="Execution">${execution ? html`<${Execution} key=${execution.id} execution=${execution} slug=${slug} />` : html`<section><p class="quiet">${chosen && rows.items ? html`<a href=${addressOf({ slug, page: 'executions', id: chosen, query: { tool: id } })}>Open the chosen execution</a>` : 'An execution that is chosen is shown here.'}</p></section>`}</aside>
     </div>
   <//>`;
 }

@@ -1,13 +1,14 @@
 // Budgets and their use.
 
+const DOLLARS = { style: 'currency', currency: 'USD' };
 const KNOWN = {
   executions_per_hour: ['Executions of tools, this hour', 'Over it, agents are told that a tool cannot be used now.'],
   runs_per_hour: ['Runs of automations, this hour', 'Over it, no further run begins.'],
-  platform_cost_per_month: ['Models on the platform’s key, this month', 'Over it, runs end and chats are refused until the month is over.', 'dollars'],
-  own_cost_per_month: ['Models on your own key, this month', 'Over it, runs end and chats are refused until the month is over.', 'dollars'],
+  platform_cost_per_month: ['Models on the platform’s key, this month', 'Over it, runs end and chats are refused until the month is over.', DOLLARS],
+  own_cost_per_month: ['Models on your own key, this month', 'Over it, runs end and chats are refused until the month is over.', DOLLARS],
 };
 
-const shown = (amount, unit) => (unit === 'dollars' ? `$${amount.toFixed(2)}` : amount.toLocaleString('en'));
+const shown = (amount, unit) => amount.toLocaleString('en', unit);
 
 /** `{id, word, used, limit, share, until, beyond}` of each budget; a newer version's keeps its name. */
 export function budgetsOf(usage) {
@@ -21,8 +22,8 @@ export function budgetsOf(usage) {
 export const SERIES = [
   { id: 'executions', word: 'Executions' },
   { id: 'runs', word: 'Runs' },
-  { id: 'platform_cost', word: 'Platform’s key', unit: 'dollars' },
-  { id: 'own_cost', word: 'Own key', unit: 'dollars' },
+  { id: 'platform_cost', word: 'Platform’s key', unit: DOLLARS },
+  { id: 'own_cost', word: 'Own key', unit: DOLLARS },
 ];
 
 /** For `Bars`, oldest first, from the first counted day on; null if nothing was counted. */

@@ -23,7 +23,7 @@ export function View({ api, slug, at: { query } }) {
     ${!data && !error && html`<${Skeleton} what="Usage" />`}
     ${data && html`
       ${data.days?.length > 0 && html`<section class="stack" aria-labelledby="h-days"><div class="titled"><h2 id="h-days">Last ${data.days.length} days</h2>
-        <div class="acts"><${Choices} label="What is counted" choices=${SERIES.map(({ id, word }) => ({ value: id, word, href: addressOf({ slug, page: 'usage', query: { of: id } }) }))} chosen=${of} /></div></div>
+        <div class="acts"><${Choices} label="What is counted" of=${SERIES.map(({ id, word }) => [id, word])} to=${(of) => addressOf({ slug, page: 'usage', query: { of } })} chosen=${of} /></div></div>
         ${chart ? html`<${Bars} ...${chart} />` : html`<p class="quiet">Nothing was counted on these days.</p>`}</section>`}
       <section class="stack meterbox" aria-labelledby="h-meters"><h2 id="h-meters">Budgets</h2><${Meters} budgets=${budgets} /></section>
       <section class="stack" aria-labelledby="h-table"><h2 id="h-table">The same as a table</h2><div class="sheet"><table>
