@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
 use tests::{
-    Event, World,
+    Event, World, aws,
     standins::{Fault as Standin, llm::Turn},
 };
 
@@ -241,6 +241,33 @@ async fn a_repeated_request_gets_its_answer_when_its_message_is_summarized() {
     // The name goes with the thread.
     assert_eq!(world.threads(&world.home.user_id, "DELETE", "/long").await.status, 204);
     assert_eq!(world.aws.rows("threads"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_turn_that_meets_other_transactions_goes_on() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "main", "Hello").await;
+    for action in ["UpdateItem", "TransactWriteItems"] {
+        world.aws.inject(aws::Fault::new(action, "threads", aws::Trouble::TransactionConflict).times(3));
+        say(&world, &user, "main", "Hello again").await;
+        assert_eq!(world.aws.faults_left(), 0, "{action}");
+    }
+    assert_eq!(world.threads(&user, "GET", "/main").await.expect(200)["messages"], 6);
+}
+
+#[tokio::test]
+async fn a_lease_whose_answer_was_lost_is_withdrawn() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "main", "Hello").await;
+    // Each attempt of the SDK.
+    world.aws.inject(aws::Fault::new("UpdateItem", "threads", aws::Trouble::DropAfter).times(3));
+    let lost = world.chat_as(&user, &json!({"message": "Hello again", "thread_id": "main"})).await;
+    assert_eq!((lost.status, world.aws.faults_left()), (503, 0), "{}", lost.body);
+    let rows = world.aws.rows("threads");
+    assert!(rows.iter().all(|row| row.get("lease_token").is_none()), "{rows:?}");
+    say(&world, &user, "main", "Hello again").await;
 }
 
 #[tokio::test]
