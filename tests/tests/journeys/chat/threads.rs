@@ -158,6 +158,35 @@ async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
     assert!([0, 2, 4].iter().all(|at| said[*at].starts_with("Message ")), "{said:?}");
 }
 
+#[tokio::test]
+async fn messages_to_an_expired_thread_at_the_same_moment_are_all_answered_in_a_new_one() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    for round in 0..3 {
+        say(&world, &user, "default", "Hello").await;
+        let expire = || {
+            for mut item in world.aws.rows("threads") {
+                item["expires_at"] = json!(Timestamp::now().as_seconds() - 1);
+                world.aws.put("threads", &item);
+            }
+        };
+        expire();
+        // A deletion that stops halfway lets go of the thread.
+        world.aws.inject(aws::Fault::throttled("BatchWriteItem", "threads"));
+        assert_eq!(world.chat("Hello").await.status, 503);
+        assert!(world.aws.rows("threads").iter().all(|row| row.get("lease_token").is_none()));
+
+        let turn = |number: u32| [Way::Written.none(), Turn::text(&format!("Answer {number}"))];
+        world.llm.script((1..=3).flat_map(turn));
+        let bodies = [1, 2, 3].map(|number| json!({"message": format!("Message {number}")}));
+        let answers = join_all(bodies.iter().map(|body| world.chat_with(body))).await;
+        assert!(answers.iter().all(|answer| answer.status == 200), "{round}: {answers:?}");
+        let shown = world.threads(&user, "GET", "/default").await.expect(200);
+        assert_eq!((shown["items"].as_array().unwrap().len(), &shown["turns"]), (6, &json!(3)), "{round}");
+        expire();
+    }
+}
+
 /// Messages of a thread, as turns would have stored them.
 fn long_thread(world: &World, messages: u32) {
     let organization: OrganizationId = world.home.organization_id.parse().unwrap();
