@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
 use tests::{
-    Event, World, aws,
+    Event, World, aws, sms_without_call,
     standins::{Fault as Standin, llm::Turn},
 };
 
@@ -98,6 +98,21 @@ async fn threads_are_listed_shown_and_deleted() {
     // The name begins a new one.
     say(&world, &user, "t 1", "Anew").await;
     assert_eq!(world.threads(&user, "GET", "/t%201").await.expect(200)["messages"], 2);
+}
+
+#[tokio::test]
+async fn a_limit_of_a_thread_holds_as_long_as_the_thread() {
+    let world = World::start().await;
+    let mut config = sms_without_call(&world.home);
+    config["limits"] = json!({"per_call": 1});
+    world.tool(&config).await;
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("I have sent it.")]);
+    world.chat("Send Hi").await.expect(200);
+    let rows = world.aws.rows("idempotency");
+    let count = rows.iter().find(|row| text(&row["id"]).contains("#call#thread:")).unwrap();
+    let thread = world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap();
+    assert_eq!((sent(&world), &count["count"]), (1, &json!(1)));
+    assert!(count["expires_at"].as_i64() > thread["expires_at"].as_i64(), "{count}");
 }
 
 #[tokio::test]
