@@ -2,7 +2,7 @@
 //!
 //! The row's lease serializes changes of the assistant at VAPI. Guard items `assistant#<VAPI's id>` make assistants unique
 //! across organizations. The transaction that writes a phone number updates `phone_number_ids`, so an agent cannot be deleted
-//! while it gets one. `removing_until` (milliseconds since 1970) refuses new numbers while the agent's tools are taken away.
+//! while it gets one. `removing_until` (milliseconds since 1970) refuses numbers during a removal.
 
 use std::time::Duration;
 
@@ -78,8 +78,7 @@ impl Agents {
         })
     }
 
-    /// Refuses further phone numbers to the agent until [`Agents::end_removal`] or the lease's end. False if a number rings it, or
-    /// the lease is lost.
+    /// Refuses phone numbers to the agent until [`Agents::end_removal`] or the lease's end. False if one rings it.
     pub async fn begin_removal(&self, lease: &Lease) -> Result<bool> {
         let begun = lease
             .update_in_transaction("SET #removing_until = :until")
@@ -88,7 +87,7 @@ impl Agents {
         begun.unless_refused().await
     }
 
-    /// Ends a removal that failed, and releases the lease.
+    /// Also releases the lease.
     pub async fn end_removal(&self, lease: &Lease) -> Result<()> {
         let ended = lease.update_in_transaction("REMOVE #removing_until, #lease_token, #lease_until");
         ended.unless_refused().await.map(drop)
@@ -149,8 +148,8 @@ impl Agents {
         if transact_unless_refused(vec![written]).await? { Ok(()) } else { Err(Error::NotFound("agent")) }
     }
 
-    /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent, or if the number is
-    /// to ring an agent that is being removed.
+    /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent, or it is being
+    /// removed.
     pub(super) fn set_number_in_transaction(
         &self,
         organization: OrganizationId,
@@ -170,7 +169,7 @@ impl Agents {
             .with([(":now", number(Timestamp::now().as_millis()))])
     }
 
-    /// The refusal of a phone number by [`Agents::set_number_in_transaction`].
+    /// Of [`Agents::set_number_in_transaction`].
     pub(super) async fn refused_number(&self, organization: OrganizationId, agent: AgentId) -> Error {
         match self.get(organization, agent).await {
             Ok(_) => Error::Conflict("the agent is being removed; try again in a moment, or name another agent".into()),

@@ -311,8 +311,7 @@ impl Automations {
         kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
     }
 
-    /// Waits up to a second until the index by which events find an automation shows its row as written, so that the next event is
-    /// taken as our answer says.
+    /// Waits up to a second until events find the automation as written.
     pub async fn wait_for_index(&self, written: &Automation) {
         let Some(trigger_key) = &written.trigger_key else { return };
         let shown = || async {

@@ -23,7 +23,6 @@ use crate::{
 
 /// Between attempts; up to the same again is added at random.
 const PAUSE: Duration = Duration::from_millis(40);
-/// For withdrawing a lease whose acquisition has no answer.
 const WITHDRAW_WITHIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -108,10 +107,10 @@ impl Lease {
                 Ok(WriteResult::Refused(_)) | Err(Refused::Condition(_)) => {
                     return Err(Error::Conflict(format!("another change of this {what} is under way; try again")));
                 }
-                // Possibly nobody holds the lease, and a run whose lease nobody holds must be queued again.
+                // Nobody may hold the lease: a run must be queued again.
                 Err(Refused::Busy(error)) => return Err(error),
                 Err(Refused::Other(error)) => {
-                    // The write may have succeeded, and nobody would release the lease.
+                    // The write may have succeeded.
                     let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, lease().release()).await;
                     return Err(error);
                 }

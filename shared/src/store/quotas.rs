@@ -88,7 +88,7 @@ impl fmt::Display for Counted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window<'a> {
     Call(&'a str),
-    /// A run or a thread, which may go on after weeks.
+    /// A run or a thread: it may go on after weeks.
     Run(&'a str),
     Minute,
     Hour,
@@ -128,8 +128,8 @@ impl Quotas {
         Self { table: database.table("idempotency") }
     }
 
-    /// Counts an execution of the tool if all its limits leave room, in one round trip. `conversation` is its call, run or thread;
-    /// without one it is a conversation of its own.
+    /// Counts an execution of the tool if all its limits leave room, in one round trip. Without `conversation` the execution is
+    /// one of its own.
     ///
     /// # Errors
     /// If the available room is unknown.

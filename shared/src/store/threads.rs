@@ -340,7 +340,7 @@ impl Threads {
         }
     }
 
-    /// The row goes last, with its lease: until then nobody else begins a turn.
+    /// The row goes last, with its lease.
     async fn drop_items(&self, id: ThreadId, lease: &Lease, deadline: Deadline) -> Result<()> {
         let mut keys = Vec::new();
         let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);

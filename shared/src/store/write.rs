@@ -1,6 +1,4 @@
 //! Writes of one row under a condition, or of several rows in one transaction.
-//!
-//! Each is sent again a few times if DynamoDB refuses it because of another transaction, which the SDK does not do.
 
 use std::time::Duration;
 
@@ -24,7 +22,7 @@ use super::{
 };
 use crate::{Deadline, Error, Result, backoff::Backoff};
 
-/// Between attempts that met another transaction; up to the same again is added at random.
+/// After [`Refused::Busy`].
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(80);
 const MOST_PAUSES: usize = 5;
@@ -74,7 +72,7 @@ macro_rules! conditional {
     };
 }
 
-/// Sends a request of one row. A macro, because the SDK's errors share their variants but no trait.
+/// A macro, because the SDK's errors share no trait.
 macro_rules! sent {
     ($request:expr, $error:ident) => {
         match $request.send().await {
@@ -227,7 +225,7 @@ impl Write {
         }
     }
 
-    /// Like [`Write::attempt`], for a write without an audit entry; [`Refused::Busy`] if it kept meeting other transactions.
+    /// Like [`Write::attempt`], for a write without an audit entry.
     pub(super) async fn attempt_past_others(self) -> Result<WriteResult, Refused> {
         Box::pin(self.sent_past_others(Some(ReturnValue::AllNew))).await
     }
@@ -332,7 +330,6 @@ pub(super) async fn transact(writes: Vec<Write>) -> Result<(), Refused> {
 }
 
 async fn transact_once(client: &Client, actions: &[TransactWriteItem]) -> Result<(), Refused> {
-    // The codes of reasons after which a retry may succeed.
     const BUSY: [&str; 3] = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
     let request = client.transact_write_items().set_transact_items(Some(actions.to_vec()));
     let Err(error) = Box::pin(request.send()).await else {
@@ -351,7 +348,7 @@ async fn transact_once(client: &Client, actions: &[TransactWriteItem]) -> Result
     })
 }
 
-/// Sends again after [`Refused::Busy`], which did nothing, a few times.
+/// Sends again after [`Refused::Busy`], a few times: the SDK does not.
 async fn past_others<T, F: Future<Output = Result<T, Refused>>>(send: impl Fn() -> F) -> Result<T, Refused> {
     let mut backoff = Backoff::at_most(MOST_PAUSES, PAUSE, LONGEST_PAUSE, Deadline::after(BUSY_FOR));
     loop {

@@ -32,8 +32,7 @@ use crate::{
     store::{AutomationRuns, Automations},
 };
 
-/// After the run's end. Then the claims of its last effects are dropped (`idempotency::RETENTION`). Those of earlier ones may be
-/// dropped before, as a run may pause for weeks: what has a result is decided by it, and what has none by a person.
+/// After the run's end. Longer ago, claims of its last effects are dropped (`idempotency::RETENTION`).
 const LATEST: Duration = Duration::from_secs(4 * 24 * 60 * 60);
 /// Retries in a chain.
 const MOST_RETRIES: usize = 10;

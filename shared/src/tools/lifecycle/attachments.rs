@@ -357,7 +357,7 @@ impl Attachments {
     }
 
     /// Applies a change to every agent with the tool, until the index has no further ones: it may lag behind an attachment just
-    /// before the tool's lease. It may lag even longer, so callers ask once more after their next step.
+    /// before the tool's lease, even longer: callers ask once more after their next step.
     async fn for_each_agent<F, Fut>(
         &self,
         tool: &Tool,
