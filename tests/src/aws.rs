@@ -65,6 +65,8 @@ impl Operation {
 pub enum Trouble {
     /// An error code of AWS, such as `ProvisionedThroughputExceededException`; nothing is carried out.
     Error(&'static str),
+    /// The first item is in another transaction; nothing is carried out.
+    TransactionConflict,
     /// The connection is cut before the operation is carried out.
     DropBefore,
     /// The operation is carried out, then the connection is cut.

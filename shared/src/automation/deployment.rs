@@ -433,6 +433,7 @@ impl Deployment {
         }
         let pointed = self.automations.point_to(before, version, status, &by.user_id, quotas, listens.as_ref()).await?;
         let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
+        self.automations.wait_for_index(&pointed).await;
         tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the active one");
         let saved = Deployed::saved(diagnostics, &pointed, (version, &content_hash), true);
         Ok(match &definition {
@@ -466,7 +467,10 @@ impl Deployment {
                 Err(Error::Conflict("the automation does not run: no version of it was activated".into()))
             }
             AutomationStatus::Active => {
-                self.automations.pause(&before, None).await?.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))
+                let paused = self.automations.pause(&before, None).await?;
+                let paused = paused.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
+                self.automations.wait_for_index(&paused).await;
+                Ok(paused)
             }
         }
     }

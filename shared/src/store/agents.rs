@@ -2,7 +2,7 @@
 //!
 //! The row's lease serializes changes of the assistant at VAPI. Guard items `assistant#<VAPI's id>` make assistants unique
 //! across organizations. The transaction that writes a phone number updates `phone_number_ids`, so an agent cannot be deleted
-//! while it gets one.
+//! while it gets one. `removing_until` (milliseconds since 1970) refuses numbers during a removal.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{
     Cursor, Lease, Page,
     audit::Change,
-    database::{Database, Item, id, text, texts},
+    database::{Database, Item, id, number, text, texts},
     table::Table,
     write::{Refused, Write, transact, transact_unless_refused},
 };
@@ -78,6 +78,21 @@ impl Agents {
         })
     }
 
+    /// Refuses phone numbers to the agent until [`Agents::end_removal`] or the lease's end. False if one rings it.
+    pub async fn begin_removal(&self, lease: &Lease) -> Result<bool> {
+        let begun = lease
+            .update_in_transaction("SET #removing_until = :until")
+            .when("#lease_token = :token AND attribute_not_exists(#phone_number_ids)")
+            .with([(":until", number(Timestamp::now().plus(LEASE).as_millis()))]);
+        begun.unless_refused().await
+    }
+
+    /// Also releases the lease.
+    pub async fn end_removal(&self, lease: &Lease) -> Result<()> {
+        let ended = lease.update_in_transaction("REMOVE #removing_until, #lease_token, #lease_until");
+        ended.unless_refused().await.map(drop)
+    }
+
     /// Deletes an agent and the guard of its assistant in one transaction.
     ///
     /// # Errors
@@ -133,17 +148,33 @@ impl Agents {
         if transact_unless_refused(vec![written]).await? { Ok(()) } else { Err(Error::NotFound("agent")) }
     }
 
-    /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent.
+    /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent, or it is being
+    /// removed.
     pub(super) fn set_number_in_transaction(
         &self,
         organization: OrganizationId,
         agent: AgentId,
-        number: PhoneNumberId,
+        phone_number: PhoneNumberId,
         rings: bool,
     ) -> Write {
         let change = if rings { "ADD #phone_number_ids :number" } else { "DELETE #phone_number_ids :number" };
         let noted = self.table.update(id(agent), change).when("#organization_id = :organization");
-        noted.with([(":number", texts([number])), (":organization", text(organization))])
+        let noted = noted.with([(":number", texts([phone_number])), (":organization", text(organization))]);
+        if !rings {
+            return noted;
+        }
+        let kept = "(attribute_not_exists(#removing_until) OR #removing_until < :now)";
+        noted
+            .when(format!("#organization_id = :organization AND {kept}"))
+            .with([(":now", number(Timestamp::now().as_millis()))])
+    }
+
+    /// Of [`Agents::set_number_in_transaction`].
+    pub(super) async fn refused_number(&self, organization: OrganizationId, agent: AgentId) -> Error {
+        match self.get(organization, agent).await {
+            Ok(_) => Error::Conflict("the agent is being removed; try again in a moment, or name another agent".into()),
+            Err(error) => error,
+        }
     }
 }
 

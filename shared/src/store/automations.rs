@@ -13,7 +13,7 @@ use super::{
     AutomationMemory, Cursor, Page,
     audit::Change,
     database::{Database, Item, from_item, id, is_of, key, number, rows, text, to_attribute},
-    table::Table,
+    table::{Table, wait_for_index},
     write::{Write, WriteResult, transact_unless_refused},
 };
 use crate::{
@@ -309,6 +309,18 @@ impl Automations {
         let of = self.automations.query_index("by_trigger", "#trigger_key = :key");
         let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");
         kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
+    }
+
+    /// Waits up to a second until events find the automation as written.
+    pub async fn wait_for_index(&self, written: &Automation) {
+        let Some(trigger_key) = &written.trigger_key else { return };
+        let shown = || async {
+            let one = self.automations.query_index("by_trigger", "#trigger_key = :key AND #id = :id");
+            let one = one.with([(":key", text(trigger_key)), (":id", text(written.id))]);
+            let shown: Option<Automation> = one.first().await.ok()?;
+            Some(shown.is_some_and(|shown| shown.revision >= written.revision))
+        };
+        wait_for_index(shown).await;
     }
 
     /// Ids of the automations that listen to an event or would if they were not paused.

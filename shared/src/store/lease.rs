@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     database::{Item, from_item, is_of, number, text},
     table::Table,
-    write::{Write, WriteResult},
+    write::{Refused, Write, WriteResult},
 };
 use crate::{
     Deadline, Error, Result,
@@ -23,6 +23,7 @@ use crate::{
 
 /// Between attempts; up to the same again is added at random.
 const PAUSE: Duration = Duration::from_millis(40);
+const WITHDRAW_WITHIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Lease {
@@ -38,7 +39,7 @@ impl Lease {
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not release in
-    /// time, [`Error::Unreadable`] if the row cannot be read.
+    /// time, [`Error::Unavailable`] if transactions kept writing the row, [`Error::Unreadable`] if it cannot be read.
     pub(super) async fn acquire<T: DeserializeOwned>(
         organization: OrganizationId,
         table: &Table,
@@ -88,23 +89,31 @@ impl Lease {
                     (":now", number(now.as_millis())),
                 ])
                 .with_all(owner.map(|owner| (":organization".to_owned(), text(owner))).into_iter().collect())
-                .attempt();
-            let held = match attempt.await? {
-                WriteResult::Done(row) => {
-                    let lease = Self { key, table: table.clone(), token, length, waited };
+                .attempt_past_others();
+            let lease = || Self { key: key.clone(), table: table.clone(), token: token.clone(), length, waited };
+            match attempt.await {
+                Ok(WriteResult::Done(row)) => {
                     return match from_item(row) {
-                        Ok(row) => Ok((row, lease)),
+                        Ok(row) => Ok((row, lease())),
                         // A program that can read the row must not have to wait.
-                        Err(unreadable) => lease.release().await.and(Err(unreadable)),
+                        Err(unreadable) => lease().release().await.and(Err(unreadable)),
                     };
                 }
-                WriteResult::Refused(held) => held,
-            };
-            if owner.is_some_and(|owner| !is_of(&held, owner)) {
-                return Err(Error::NotFound(what));
-            }
-            if !backoff.pause().await {
-                return Err(Error::Conflict(format!("another change of this {what} is under way; try again")));
+                Ok(WriteResult::Refused(held)) if owner.is_some_and(|owner| !is_of(&held, owner)) => {
+                    return Err(Error::NotFound(what));
+                }
+                Ok(WriteResult::Refused(_)) | Err(Refused::Condition(_) | Refused::Busy(_))
+                    if backoff.pause().await => {}
+                Ok(WriteResult::Refused(_)) | Err(Refused::Condition(_)) => {
+                    return Err(Error::Conflict(format!("another change of this {what} is under way; try again")));
+                }
+                // Nobody may hold the lease: a run must be queued again.
+                Err(Refused::Busy(error)) => return Err(error),
+                Err(Refused::Other(error)) => {
+                    // The write may have succeeded.
+                    let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, lease().release()).await;
+                    return Err(error);
+                }
             }
             waited = true;
         }

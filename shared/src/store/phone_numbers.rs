@@ -90,8 +90,8 @@ impl PhoneNumbers {
     /// Writes a new phone number, its guard and its entry on the agent, and closes the intent of its secret, in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if any organization has registered the number; [`Error::NotFound`] if the organization has no such
-    /// agent.
+    /// [`Error::Conflict`] if any organization has registered the number, or the agent is being removed; [`Error::NotFound`] if the
+    /// organization has no such agent.
     pub async fn create(&self, row: &PhoneNumber, secret: IntentId) -> Result<()> {
         let mut guard = guard(&row.number);
         guard.insert("phone_number_id".into(), text(row.id));
@@ -102,10 +102,11 @@ impl PhoneNumbers {
             self.intents.close_in_transaction(secret),
         ];
         writes.extend(row.agent_id.map(|agent| self.rings(row, agent, true)));
-        transact(writes).await.map_err(|refused| match refused {
-            Refused::Condition(0) => Error::internal("a new phone number's id is taken"),
-            Refused::Condition(3) => Error::NotFound("agent"),
-            refused => refused.or(NUMBER_IS_REGISTERED),
+        let Err(refused) = transact(writes).await else { return Ok(()) };
+        Err(match (refused, row.agent_id) {
+            (Refused::Condition(0), _) => Error::internal("a new phone number's id is taken"),
+            (Refused::Condition(3), Some(agent)) => self.agents.refused_number(row.organization_id, agent).await,
+            (refused, _) => refused.or(NUMBER_IS_REGISTERED),
         })
     }
 
@@ -114,7 +115,8 @@ impl PhoneNumbers {
     /// one.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the row has changed since it was read; [`Error::NotFound`] if the organization has no such agent.
+    /// [`Error::Conflict`] if the row has changed since it was read, or the agent is being removed; [`Error::NotFound`] if the
+    /// organization has no such agent.
     pub async fn update(
         &self,
         organization: OrganizationId,
@@ -160,9 +162,10 @@ impl PhoneNumbers {
         let moved = before.agent_id != after.agent_id;
         writes.extend(after.agent_id.filter(|_| moved).map(|agent| self.rings(after, agent, true)));
         let quiet = before.agent_id.filter(|_| moved).map(|agent| self.rings(before, agent, false));
-        transact_leaving(writes, quiet).await.map_err(|refused| match refused {
-            Refused::Condition(1..) => Error::NotFound("agent"),
-            refused => refused.or(OVERTAKEN),
+        let Err(refused) = transact_leaving(writes, quiet).await else { return Ok(()) };
+        Err(match (refused, after.agent_id) {
+            (Refused::Condition(1..), Some(agent)) => self.agents.refused_number(organization, agent).await,
+            (refused, _) => refused.or(OVERTAKEN),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Counters of limited actions, in the table `idempotency`. Key: id, one item per counter:
 //!
-//! - `quota#<organization>#<what>#call#<conversation>`: per conversation or run;
+//! - `quota#<organization>#<what>#call#<conversation>`: per call, run or thread;
 //! - `quota#<organization>#<what>#minute#2026-11-20T16:05`: per clock minute, UTC;
 //! - `quota#<organization>#<what>#hour#2026-11-20T16`: per clock hour, UTC;
 //! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC;
@@ -29,7 +29,7 @@ use crate::{
 
 /// Longer than any call lasts.
 const CALL_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// Since the last effect: in between a run may wait for people, a week per action.
+/// Since the last effect: in between a run may wait for people, and a thread lasts 90 days.
 const RUN_KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 /// A minute and the difference of clocks.
 const MINUTE_KEPT: Duration = Duration::from_secs(60 * 60);
@@ -88,6 +88,8 @@ impl fmt::Display for Counted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window<'a> {
     Call(&'a str),
+    /// A run or a thread: it may go on after weeks.
+    Run(&'a str),
     Minute,
     Hour,
     Day,
@@ -127,7 +129,7 @@ impl Quotas {
     }
 
     /// Counts an execution of the tool if all its limits leave room, in one round trip. Without `conversation` the execution is
-    /// a conversation of its own.
+    /// one of its own.
     ///
     /// # Errors
     /// If the available room is unknown.
@@ -135,11 +137,11 @@ impl Quotas {
         &self,
         organization: OrganizationId,
         tool: ToolId,
-        conversation: Option<&str>,
+        conversation: Option<Window<'_>>,
         limits: Limits,
         deadline: Deadline,
     ) -> Result<Room> {
-        let of_call = limits.per_call.zip(conversation).map(|(most, name)| (Window::Call(name), most));
+        let of_call = conversation.zip(limits.per_call);
         let of_hour = limits.per_hour.map(|most| (Window::Hour, most));
         let windows: Vec<_> = of_call.into_iter().chain(of_hour).collect();
         let wanted: Vec<_> = windows.iter().map(|&(window, most)| (Counted::Tool(tool), window, most)).collect();
@@ -161,10 +163,8 @@ impl Quotas {
         let now = Timestamp::now();
         let count = |&(counted, window, most): &(Counted, Window<'_>, u32)| {
             let (limit, name, kept) = match window {
-                Window::Call(name) => {
-                    let kept = if matches!(counted, Counted::Effects(_)) { RUN_KEPT } else { CALL_KEPT };
-                    (Limit::PerCall, format!("call#{name}"), kept)
-                }
+                Window::Call(name) => (Limit::PerCall, format!("call#{name}"), CALL_KEPT),
+                Window::Run(name) => (Limit::PerCall, format!("call#{name}"), RUN_KEPT),
                 Window::Minute => (Limit::PerMinute, format!("minute#{}", now.minute()), MINUTE_KEPT),
                 Window::Hour => (Limit::PerHour, format!("hour#{}", now.hour()), HOUR_KEPT),
                 Window::Day => (Limit::PerDay, format!("day#{}", now.day()), DAY_KEPT),

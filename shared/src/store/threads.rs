@@ -93,10 +93,7 @@ impl Threads {
         match self.acquire(new, length, wait).await {
             Ok((thread, lease)) if thread.expires_at > Timestamp::now().as_seconds() => return Ok((thread, lease)),
             // Expired, but not yet dropped by DynamoDB.
-            Ok((thread, lease)) => {
-                lease.release().await?;
-                self.drop_items(thread.id, deadline).await?;
-            }
+            Ok((thread, lease)) => self.drop_leased(thread.id, lease, deadline).await?,
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -325,7 +322,7 @@ impl Threads {
         let length = deadline.remaining();
         let at_once = Deadline::after(Duration::ZERO);
         let acquired = Lease::acquire::<Thread>(organization, &self.table, row(id), THREAD, length, at_once).await;
-        let (thread, _lease) = acquired.map_err(|error| match error {
+        let (thread, lease) = acquired.map_err(|error| match error {
             Error::Conflict(_) => Error::Conflict("the thread is just being answered; try again in a moment".into()),
             error => error,
         })?;
@@ -333,10 +330,18 @@ impl Threads {
             let named = self.table.delete(name).when("#thread_id = :thread");
             named.with([(":thread", text(id))]).unless_refused().await?;
         }
-        self.drop_items(id, deadline).await
+        self.drop_leased(id, lease, deadline).await
     }
 
-    async fn drop_items(&self, id: ThreadId, deadline: Deadline) -> Result<()> {
+    async fn drop_leased(&self, id: ThreadId, lease: Lease, deadline: Deadline) -> Result<()> {
+        match self.drop_items(id, &lease, deadline).await {
+            Ok(()) => Ok(()),
+            Err(error) => lease.release().await.and(Err(error)),
+        }
+    }
+
+    /// The row goes last, with its lease.
+    async fn drop_items(&self, id: ThreadId, lease: &Lease, deadline: Deadline) -> Result<()> {
         let mut keys = Vec::new();
         let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);
         parts
@@ -345,15 +350,17 @@ impl Threads {
                 Ok(())
             })
             .await?;
-        let (row, others): (Vec<Item>, Vec<Item>) =
-            keys.into_iter().partition(|key| key.get("part") == Some(&text(THREAD)));
-        for keys in [others, row] {
-            if let Err(OutOfTime) = self.table.delete_all(keys, deadline).await? {
-                let sentence = "not everything could be deleted in the time there was; send the request again";
-                return Err(Error::Conflict(sentence.into()));
-            }
+        keys.retain(|key| key.get("part") != Some(&text(THREAD)));
+        if let Err(OutOfTime) = self.table.delete_all(keys, deadline).await? {
+            let sentence = "not everything could be deleted in the time there was; send the request again";
+            return Err(Error::Conflict(sentence.into()));
         }
-        Ok(())
+        let gone = self.table.delete(row(id)).when("attribute_not_exists(#id) OR #lease_token = :token");
+        if gone.with([(":token", lease.token())]).unless_refused().await? {
+            Ok(())
+        } else {
+            Err(Error::Conflict(LOST.into()))
+        }
     }
 
     /// A page of the organization's threads, newest first, expired ones included.

@@ -1,9 +1,13 @@
 //! Writes of one row under a condition, or of several rows in one transaction.
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::{
     Client,
-    error::{ProvideErrorMetadata, SdkError},
-    operation::{put_item::PutItemError, transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
+    operation::{
+        delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
+    },
     types::{
         AttributeValue, ConditionCheck, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
         TransactWriteItem, Update,
@@ -16,7 +20,13 @@ use super::{
     database::{Item, failed, from_item, to_item},
     table::{Names, Table, Values, aliased},
 };
-use crate::{Error, Result};
+use crate::{Deadline, Error, Result, backoff::Backoff};
+
+/// After [`Refused::Busy`].
+const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(80);
+const MOST_PAUSES: usize = 5;
+const BUSY_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 pub(super) struct Write {
@@ -59,6 +69,22 @@ macro_rules! conditional {
             .set_condition_expression($rule.condition)
             .set_expression_attribute_names($rule.names)
             .set_expression_attribute_values($rule.values)
+    };
+}
+
+/// A macro, because the SDK's errors share no trait.
+macro_rules! sent {
+    ($request:expr, $error:ident) => {
+        match $request.send().await {
+            Ok(done) => Ok(WriteResult::Done(done.attributes.unwrap_or_default())),
+            Err(error) => match error.as_service_error() {
+                Some($error::ConditionalCheckFailedException(found)) => {
+                    Ok(WriteResult::Refused(found.item.clone().unwrap_or_default()))
+                }
+                Some($error::TransactionConflictException(_)) => Err(Refused::Busy(failed(error))),
+                _ => Err(Refused::Other(failed(error))),
+            },
+        }
     };
 }
 
@@ -192,6 +218,23 @@ impl Write {
         if self.entry.is_some() {
             return Box::pin(self.sent_with_entry(row.is_some())).await;
         }
+        match self.sent_past_others(row).await {
+            Ok(result) => Ok(result),
+            Err(Refused::Condition(_)) => Ok(WriteResult::Refused(Item::new())),
+            Err(Refused::Busy(error) | Refused::Other(error)) => Err(error),
+        }
+    }
+
+    /// Like [`Write::attempt`], for a write without an audit entry.
+    pub(super) async fn attempt_past_others(self) -> Result<WriteResult, Refused> {
+        Box::pin(self.sent_past_others(Some(ReturnValue::AllNew))).await
+    }
+
+    async fn sent_past_others(self, row: Option<ReturnValue>) -> Result<WriteResult, Refused> {
+        past_others(|| self.clone().sent_once(row.clone())).await
+    }
+
+    async fn sent_once(self, row: Option<ReturnValue>) -> Result<WriteResult, Refused> {
         let (client, action, rule) = self.split();
         match action {
             Action::Put(item) => {
@@ -202,38 +245,20 @@ impl Write {
                         row.is_some().then_some(ReturnValuesOnConditionCheckFailure::AllOld),
                     )
                     .set_return_values(row);
-                match put.send().await {
-                    Ok(put) => Ok(WriteResult::Done(put.attributes.unwrap_or_default())),
-                    Err(error) => match error.as_service_error() {
-                        Some(PutItemError::ConditionalCheckFailedException(found)) => {
-                            Ok(WriteResult::Refused(found.item.clone().unwrap_or_default()))
-                        }
-                        _ => Err(failed(error)),
-                    },
-                }
+                sent!(put, PutItemError)
             }
             Action::Delete(key) => {
-                let sent = conditional!(client.delete_item().set_key(Some(key)), rule).send().await;
-                sent.map_or_else(refused, |_| Ok(WriteResult::Done(Item::new())))
+                sent!(conditional!(client.delete_item().set_key(Some(key)), rule), DeleteItemError)
             }
             Action::Update(key, change) => {
-                let update = conditional!(client.update_item().set_key(Some(key)).update_expression(change), rule);
-                let update = update
+                let update = conditional!(client.update_item().set_key(Some(key)).update_expression(change), rule)
                     .set_return_values_on_condition_check_failure(
                         row.is_some().then_some(ReturnValuesOnConditionCheckFailure::AllOld),
                     )
                     .set_return_values(row);
-                match update.send().await {
-                    Ok(updated) => Ok(WriteResult::Done(updated.attributes.unwrap_or_default())),
-                    Err(error) => match error.as_service_error() {
-                        Some(UpdateItemError::ConditionalCheckFailedException(found)) => {
-                            Ok(WriteResult::Refused(found.item.clone().unwrap_or_default()))
-                        }
-                        _ => Err(failed(error)),
-                    },
-                }
+                sent!(update, UpdateItemError)
             }
-            Action::Check(_) => Err(Error::internal("a check can only be part of a transaction")),
+            Action::Check(_) => Err(Refused::Other(Error::internal("a check can only be part of a transaction"))),
         }
     }
 
@@ -274,17 +299,6 @@ impl Write {
     }
 }
 
-fn refused<E>(error: SdkError<E>) -> Result<WriteResult>
-where
-    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
-{
-    if error.code() == Some("ConditionalCheckFailedException") {
-        Ok(WriteResult::Refused(Item::new()))
-    } else {
-        Err(failed(error))
-    }
-}
-
 pub(super) enum Refused {
     /// The condition of the write at this position, counted from 0, did not hold.
     Condition(usize),
@@ -311,21 +325,38 @@ pub(super) async fn transact(writes: Vec<Write>) -> Result<(), Refused> {
         writes.iter().filter_map(|write| Some(write.table.beside(audit::TABLE).put_item(write.entry.clone()?)));
     let entries: Vec<Write> = entries.collect();
     let actions = writes.into_iter().chain(entries).map(Write::into_action);
-    let actions = actions.collect::<Result<_>>().map_err(Refused::Other)?;
-    let sent = Box::pin(client.transact_write_items().set_transact_items(Some(actions)).send()).await;
-    let Err(error) = sent else {
+    let actions = actions.collect::<Result<Vec<_>>>().map_err(Refused::Other)?;
+    past_others(|| transact_once(&client, &actions)).await
+}
+
+async fn transact_once(client: &Client, actions: &[TransactWriteItem]) -> Result<(), Refused> {
+    const BUSY: [&str; 3] = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
+    let request = client.transact_write_items().set_transact_items(Some(actions.to_vec()));
+    let Err(error) = Box::pin(request.send()).await else {
         return Ok(());
     };
-    Err(match error.as_service_error() {
-        Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-            let reasons = cancelled.cancellation_reasons();
-            match reasons.iter().position(|reason| reason.code() == Some("ConditionalCheckFailed")) {
-                Some(place) => Refused::Condition(place),
-                None => Refused::Busy(Error::Unavailable("the database", Box::new(error))),
-            }
-        }
-        _ => Refused::Other(failed(error)),
+    let reasons = match error.as_service_error() {
+        Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled.cancellation_reasons(),
+        _ => return Err(Refused::Other(failed(error))),
+    };
+    let refused = reasons.iter().position(|reason| reason.code() == Some("ConditionalCheckFailed"));
+    let is_busy = reasons.iter().filter_map(|reason| reason.code()).any(|code| BUSY.contains(&code));
+    Err(match refused {
+        Some(place) => Refused::Condition(place),
+        None if is_busy => Refused::Busy(Error::Unavailable("the database", Box::new(error))),
+        None => Refused::Other(failed(error)),
     })
+}
+
+/// Sends again after [`Refused::Busy`], a few times: the SDK does not.
+async fn past_others<T, F: Future<Output = Result<T, Refused>>>(send: impl Fn() -> F) -> Result<T, Refused> {
+    let mut backoff = Backoff::at_most(MOST_PAUSES, PAUSE, LONGEST_PAUSE, Deadline::after(BUSY_FOR));
+    loop {
+        let sent = Box::pin(send()).await;
+        if !matches!(sent, Err(Refused::Busy(_))) || !backoff.pause().await {
+            return sent;
+        }
+    }
 }
 
 /// Like [`transact`]; false if a condition did not hold.

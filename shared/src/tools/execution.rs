@@ -28,7 +28,7 @@ use crate::{
         OrganizationId, Timestamp, ToolId,
     },
     redaction::Unredacted,
-    store::{Budgets, Executions, Quotas, Room, Taken},
+    store::{Budgets, Executions, Quotas, Room, Taken, Window},
     telemetry,
     tool::{CallContext, Effect, RecipientOutcome, Subject, ToolOutcome, arguments::Checked},
 };
@@ -377,8 +377,11 @@ impl Executor {
             return Ok(Room::free());
         }
         let whose = counted_for(context);
-        let room =
-            self.quotas.take(context.organization, tool.id, whose.as_deref(), tool.limits, context.deadline).await;
+        let conversation = whose.as_deref().map(|whose| match context.subject {
+            Subject::Run(_) | Subject::Action { .. } | Subject::Turn { .. } => Window::Run(whose),
+            Subject::Call(_) | Subject::Caller(_) | Subject::Request(_) | Subject::Poll(_) => Window::Call(whose),
+        });
+        let room = self.quotas.take(context.organization, tool.id, conversation, tool.limits, context.deadline).await;
         match room {
             // One read too many does less harm than a missing answer in a call.
             Err(error) if !tool.spec.acts() => {

@@ -49,6 +49,7 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
         let answer = match &trouble {
             Some(Trouble::DropBefore | Trouble::StallBefore) => None,
             Some(Trouble::Error(code)) => Some(failure(code)),
+            Some(Trouble::TransactionConflict) => Some(conflict(&body)),
             trouble if secrets::ACTIONS.contains(&action.as_str()) => {
                 let (status, answer) = shared.secrets.lock().unwrap().answer(&action, &body);
                 trouble.is_none().then(|| response(status, &answer))
@@ -180,6 +181,14 @@ fn failure(code: &str) -> Vec<u8> {
     };
     let body = json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "injected"});
     response(status, &body)
+}
+
+fn conflict(body: &Value) -> Vec<u8> {
+    let Some(items) = body["TransactItems"].as_array() else { return failure("TransactionConflictException") };
+    let mut reasons = vec![json!({"Code": "None"}); items.len()];
+    reasons[0] = json!({"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"});
+    let code = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
+    response(400, &json!({"__type": code, "Message": "injected", "CancellationReasons": reasons}))
 }
 
 fn response(status: u16, body: &Value) -> Vec<u8> {

@@ -156,6 +156,7 @@ impl World {
         let limits = [
             ("intents", "owner_until"),
             ("agents", "lease_until"),
+            ("agents", "removing_until"),
             ("knowledge_bases", "lease_until"),
             ("tools", "lease_until"),
             ("tools", "reserved_until"),

@@ -38,6 +38,25 @@ fn unprocessed(action: &str, table: &str, times: u32) -> Fault {
 }
 
 #[tokio::test]
+async fn a_write_that_met_another_transaction_is_sent_again() {
+    let world = World::start().await;
+    let tool = world.tool(&preemptive_sms()).await;
+    let id = tool["id"].as_str().unwrap();
+    // The lease is waited for beyond the attempts of one write.
+    world.aws.inject(Fault::new("UpdateItem", "agents", Trouble::TransactionConflict).times(8));
+    world.aws.inject(Fault::new("TransactWriteItems", "agent_tools", Trouble::TransactionConflict).times(3));
+    world.attach(id).await.expect(201);
+    assert_eq!((world.aws.faults_left(), world.aws.rows("agent_tools").len()), (0, 1));
+
+    world.aws.inject(Fault::new("TransactWriteItems", "agent_tools", Trouble::TransactionConflict).times(99));
+    assert_eq!(world.detach(id).await.status, 503);
+    world.aws.clear_faults();
+    let agent = world.aws.row("agents", &world.home.agent_id).unwrap();
+    assert!(agent.get("lease_token").is_none(), "{agent}");
+    world.detach(id).await.expect(200);
+}
+
+#[tokio::test]
 async fn all_pages_of_a_query_are_read() {
     let world = World::start().await;
     let tools = attached(&world, 7).await;

@@ -294,6 +294,54 @@ async fn an_agent_that_numbers_ring_is_not_removed_and_the_numbers_are_named() {
 }
 
 #[tokio::test]
+async fn no_number_comes_to_ring_an_agent_whose_tools_are_being_taken_away() {
+    let world = World::start().await;
+    let (agent, _) = agent_with_tools(&world, 1).await;
+    let id = text(&agent["id"]);
+    let path = format!("/api/{}/phone-numbers/{}", world.home.slug, world.home.phone_number_id);
+    let ring = || {
+        let event = Event::new("PATCH", &path).user(&world.home.user_id);
+        event.text(json!({"agent_id": agent["id"]}).to_string())
+    };
+    // A removal that fails gives the agent back.
+    world.vapi.inject(standins::Fault::status(400).on("PATCH", "/assistant").times(20));
+    assert_eq!(remove(&world, id).await.status, 502);
+    world.vapi.clear_faults();
+    assert!(world.aws.row("agents", id).unwrap().get("removing_until").is_none());
+
+    world.vapi.clear_requests();
+    world.vapi.inject(standins::Fault::delay(1_000).on("PATCH", "/assistant"));
+    let while_it_is_changed = async {
+        while !world.vapi.requests().iter().any(|request| request.method == "PATCH") {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        world.send("phone-numbers", &ring()).await
+    };
+    let (removed, refused) = futures_util::join!(remove(&world, id), while_it_is_changed);
+    assert_eq!((removed.status, refused.status), (200, 409), "{} {}", removed.body, refused.body);
+    assert!(text(&refused.body["detail"]).contains("being removed"), "{}", refused.body);
+    assert_eq!(tool_ids(&world, &agent), Vec::<String>::new());
+    assert_eq!(world.send("phone-numbers", &ring()).await.status, 422);
+}
+
+#[tokio::test]
+async fn a_number_that_comes_to_ring_an_agent_before_its_tools_are_touched_keeps_it() {
+    let world = World::start().await;
+    let (agent, tools) = agent_with_tools(&world, 1).await;
+    let id = text(&agent["id"]);
+    let path = format!("/api/{}/phone-numbers/{}", world.home.slug, world.home.phone_number_id);
+    let ring = Event::new("PATCH", &path).user(&world.home.user_id).text(json!({"agent_id": id}).to_string());
+    world.send("phone-numbers", &ring).await.expect(200);
+    // The index by which the removal finds numbers does not show it yet.
+    world.aws.inject(Fault::new("Query", "phone_numbers", Trouble::Lagging));
+    let refused = remove(&world, id).await;
+    assert_eq!((refused.status, world.aws.faults_left()), (409, 0), "{}", refused.body);
+    assert!(text(&refused.body["detail"]).contains(&world.home.phone_number), "{}", refused.body);
+    assert_eq!(tool_ids(&world, &agent), [text(&tools[0]["external_tool_id"])], "VAPI is as it was");
+    assert_eq!(attachments(&world, &agent), 1);
+}
+
+#[tokio::test]
 async fn more_attachments_than_one_transaction_takes_are_all_removed() {
     let world = World::start().await;
     let (agent, tools) = agent_with_tools(&world, 1).await;

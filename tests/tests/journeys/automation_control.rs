@@ -57,6 +57,27 @@ fn and(mut value: Value, more: Value) -> Value {
     value
 }
 
+/// The queries of the index by which events find automations.
+fn looked_up(world: &World) -> usize {
+    let all = world.aws.dynamodb();
+    all.iter().filter(|operation| operation.body["IndexName"] == "by_trigger").count()
+}
+
+#[tokio::test]
+async fn an_answer_waits_until_events_find_the_automation_as_it_is() {
+    let world = World::start().await;
+    world.slack_service();
+    let saved = world.deploy(&world.urgent_messages()).await.expect(201);
+    let at = format!("/{}", saved["automation"]["id"].as_str().unwrap());
+    // Before an activation the listeners are counted.
+    for (path, body, before, queries) in [("activate", json!({"version": 1}), 1, 3), ("pause", Value::Null, 0, 2)] {
+        world.aws.clear_operations();
+        world.aws.inject(Fault::new("Query", "automations", Trouble::Lagging).after(before));
+        world.automation("POST", &format!("{at}/{path}"), &body).await.expect(200);
+        assert_eq!((world.aws.faults_left(), looked_up(&world)), (0, queries), "{path}");
+    }
+}
+
 /// A tool that writes to people: `team_post_message`, which posts an entry to the books.
 fn messenger(world: &World) {
     like_ledger_post(world, "team_post_message", "message");

@@ -140,7 +140,7 @@ async fn a_budget_of_nothing_allows_nothing() {
 #[tokio::test]
 async fn a_run_waits_for_a_count_that_another_run_makes() {
     let world = World::start().await;
-    let busy = Fault::new("TransactWriteItems", "usage", Trouble::Error("TransactionCanceledException")).times(3);
+    let busy = Fault::new("TransactWriteItems", "usage", Trouble::TransactionConflict).times(8);
     world.aws.inject(busy);
     start(&world).await.expect(202);
     assert_eq!(world.aws.faults_left(), 0);

@@ -26,6 +26,17 @@ async fn a_deleted_tool_is_gone_from_every_assistant_from_vapi_and_from_the_tabl
 }
 
 #[tokio::test]
+async fn an_agent_that_the_index_shows_late_does_not_keep_the_id_of_the_deleted_tool() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.aws.inject(aws::Fault::new("Query", "agent_tools", aws::Trouble::Lagging));
+    world.delete(&tool).await.expect(200);
+    assert_eq!((world.aws.faults_left(), world.tool_ids()), (0, Vec::new()));
+    assert!(world.aws.rows("agent_tools").is_empty());
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
 async fn deleting_twice_is_a_404() {
     let world = World::start().await;
     let tool = world.attached(&preemptive_sms()).await;

@@ -347,8 +347,10 @@ async fn an_outage_between_detaching_and_deleting_is_settled() {
     agree(&world);
 
     attach(&world, agent, &base).await.expect(201);
-    world.aws.inject(Fault::new("UpdateItem", "tools", Trouble::Error("ThrottlingException")).times(6));
+    // Also the lease of each try is withdrawn in vain.
+    world.aws.inject(Fault::new("UpdateItem", "tools", Trouble::Error("ThrottlingException")).times(99));
     assert_eq!(detach(&world, agent, &base).await.expect(200)["query_tool"], "pending");
+    world.aws.clear_faults();
     assert_eq!(world.tools().len(), 1);
     world.later();
     assert_eq!(world.settle().await["settled"][0]["change"], "query_tool");

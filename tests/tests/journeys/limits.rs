@@ -138,9 +138,7 @@ async fn a_run_refused_by_one_limit_is_not_counted_by_the_other() {
 async fn a_transaction_that_met_another_is_tried_again() {
     let world = World::start().await;
     let tool = world.attached(&limited(json!({"per_call": 1, "per_hour": 5}))).await;
-    world.aws.inject(
-        Fault::new("TransactWriteItems", "idempotency", Trouble::Error("TransactionCanceledException")).times(3),
-    );
+    world.aws.inject(Fault::new("TransactWriteItems", "idempotency", Trouble::TransactionConflict).times(8));
     world.call_tool(&world.call(&tool, json!({"text": "One"}))).await.result();
     assert_eq!(world.aws.faults_left(), 0);
     assert!(counts(&world).iter().all(|row| row["count"] == 1));

@@ -54,7 +54,7 @@ impl EffectQuota {
         let (organization, automation) = (self.organization, self.automation);
         let run = format!("run:{}", self.run);
         let AutomationQuotas { effects_per_run, messages_per_day, .. } = self.limits;
-        let of_run = [(Counted::Effects(automation), Window::Call(&run), effects_per_run)];
+        let of_run = [(Counted::Effects(automation), Window::Run(&run), effects_per_run)];
         let of_day = [(Counted::Messages(automation), Window::Day, messages_per_day)];
         // Two requests in parallel rather than one transaction: all runs of a day write the same counter item.
         let messages = async {

@@ -32,7 +32,7 @@ use crate::{
     store::{AutomationRuns, Automations},
 };
 
-/// Longer ago, claims of effects are dropped (`idempotency::RETENTION`).
+/// After the run's end. Longer ago, claims of its last effects are dropped (`idempotency::RETENTION`).
 const LATEST: Duration = Duration::from_secs(4 * 24 * 60 * 60);
 /// Retries in a chain.
 const MOST_RETRIES: usize = 10;
@@ -223,8 +223,11 @@ fn retryable(whole: &WholeRun) -> Result<(&AutomationRun, &RunPlan)> {
         _ if run.started_at.is_none() => return no("the run did not start, so there is nothing to keep; run it again"),
         _ => {}
     }
-    if Timestamp::now().as_millis() - run.created_at.as_millis() > LATEST.as_millis().try_into().unwrap_or(i64::MAX) {
-        return no("the run is older than 4 days, so a repeated effect would no longer be recognized; run it again");
+    if Timestamp::now() > run.finished_at.unwrap_or(run.created_at).plus(LATEST) {
+        return no(
+            "the run ended more than 4 days ago, so a repeated effect would no longer be recognized; run it again, which repeats \
+             its effects",
+        );
     }
     match &whole.plan {
         Some(plan) if whole.prompt.is_none() => Ok((run, plan)),

@@ -1,7 +1,7 @@
 //! Removes an agent: its tools at VAPI, its attachments, then its row.
 //!
-//! The agent's lease is held throughout, so that no tool is attached meanwhile. After a failure VAPI follows the remaining
-//! attachments, the agent is still listed, and a repetition resumes.
+//! The agent's lease is held throughout, so that no tool is attached meanwhile, and no phone number may come to ring it. After a
+//! failure VAPI follows the remaining attachments, the agent is still listed, and a repetition resumes.
 //!
 //! Intents recorded before the removal have `settle` delete query tools left without an agent.
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Agent, AgentId, Change, Intent, OrganizationId, ToolAttachment, ToolId},
+    models::{Agent, AgentId, Change, Intent, OrganizationId, PhoneNumber, ToolAttachment, ToolId},
     store::{Lease, PhoneNumbers, REMOVED_AT_ONCE},
 };
 
@@ -35,7 +35,7 @@ impl Attachments {
         let (agent, lease) = self.agents.acquire(organization, agent, deadline.reserving(SETTLING)).await?;
         let removed = self.remove_leased(phone_numbers, &agent, &lease, deadline).await;
         if removed.is_err() {
-            release(lease.release()).await;
+            release(self.agents.end_removal(&lease)).await;
         }
         removed
     }
@@ -53,14 +53,14 @@ impl Attachments {
             self.agent_tools.of_agent(organization, agent.id)
         )?;
         if !numbers.is_empty() {
-            let named: Vec<&str> = numbers.iter().take(NAMED).map(|row| row.number.as_str()).collect();
-            let more = if numbers.len() > NAMED { " and others" } else { "" };
-            return Err(Error::Conflict(format!(
-                "phone numbers ring this agent: {}{more}; give them another agent or remove them first",
-                named.join(", ")
-            )));
+            return Err(rung_by(&numbers));
         }
-        let tools = self.all_tools_of(organization, &rows, deadline).await?;
+        // Without tools the deletion alone decides.
+        let begun = async { Ok::<_, Error>(rows.is_empty() || self.agents.begin_removal(lease).await?) };
+        let (begun, tools) = try_join!(begun, self.all_tools_of(organization, &rows, deadline))?;
+        if !begun {
+            return Err(rung_by(&phone_numbers.of_agent(organization, agent.id).await?));
+        }
         let external: Vec<&str> = tools.iter().filter_map(|tool| tool.external_tool_id.as_deref()).collect();
         if external.is_empty() {
             self.remove_rows(agent, &rows, lease).await?;
@@ -102,4 +102,17 @@ impl Attachments {
         }
         Ok(())
     }
+}
+
+fn rung_by(numbers: &[PhoneNumber]) -> Error {
+    if numbers.is_empty() {
+        // The index does not show it yet.
+        return Error::Conflict("a phone number has just come to ring this agent; try again in a moment".into());
+    }
+    let named: Vec<&str> = numbers.iter().take(NAMED).map(|row| row.number.as_str()).collect();
+    let more = if numbers.len() > NAMED { " and others" } else { "" };
+    let named = named.join(", ");
+    Error::Conflict(format!(
+        "phone numbers ring this agent: {named}{more}; give them another agent or remove them first"
+    ))
 }

@@ -315,12 +315,13 @@ impl Attachments {
         Ok(attached.is_some())
     }
 
-    /// Makes assistants and rows of all agents with the tool, whose lease is held, consistent with it; `former` are its previous
-    /// ids at VAPI.
+    /// Makes assistants and rows of all agents with the tool, whose lease is held, consistent with it, but for those that are
+    /// `done`; `former` are its previous ids at VAPI.
     pub(super) async fn update_agents(
         &self,
         tool: &Tool,
         former: &[String],
+        done: Vec<AgentId>,
         deadline: Deadline,
     ) -> Result<AgentsChanged> {
         let external: Vec<&str> = tool.external_tool_id.as_deref().into_iter().collect();
@@ -330,28 +331,45 @@ impl Attachments {
             self.correct_tool_ids(&row, wanted, unwanted, deadline).await?;
             self.agent_tools.set_vapi_attached(&row, tool.attach_to_agent).await
         };
-        self.for_each_agent(tool, deadline, update).await
+        let changed = self.for_each_agent(tool, done, deadline, update).await?;
+        match changed.error {
+            Some(error) => Err(error),
+            None => Ok(changed),
+        }
     }
 
-    /// Removes the tool, whose lease is held, from all assistants; the rows stay.
+    /// Removes the tool, whose lease is held, from all assistants but those of agents that are `done`; the rows stay.
+    ///
+    /// # Errors
+    /// [`Error::Partly`]
     pub(super) async fn remove_from_assistants(
         &self,
         tool: &Tool,
         external: &str,
+        done: Vec<AgentId>,
         deadline: Deadline,
     ) -> Result<AgentsChanged> {
         let remove = |row| async move { self.correct_tool_ids(&row, &[], &[external], deadline).await };
-        self.for_each_agent(tool, deadline, remove).await
+        let changed = self.for_each_agent(tool, done, deadline, remove).await?;
+        let Some(error) = changed.error else { return Ok(changed) };
+        let text = |agents: Vec<AgentId>| agents.iter().map(ToString::to_string).collect();
+        Err(Error::Partly { error: Box::new(error), done: text(changed.done), left: text(changed.left) })
     }
 
     /// Applies a change to every agent with the tool, until the index has no further ones: it may lag behind an attachment just
-    /// before the tool's lease.
-    async fn for_each_agent<F, Fut>(&self, tool: &Tool, deadline: Deadline, change: F) -> Result<AgentsChanged>
+    /// before the tool's lease, even longer: callers ask once more after their next step.
+    async fn for_each_agent<F, Fut>(
+        &self,
+        tool: &Tool,
+        done: Vec<AgentId>,
+        deadline: Deadline,
+        change: F,
+    ) -> Result<AgentsChanged>
     where
         F: Fn(ToolAttachment) -> Fut,
         Fut: Future<Output = Result<()>>,
     {
-        let mut changed = AgentsChanged::default();
+        let mut changed = AgentsChanged { done, ..AgentsChanged::default() };
         loop {
             let mut rows = self.agent_tools.of_tool(tool.organization_id, tool.id).await?;
             rows.retain(|row| !changed.done.contains(&row.agent_id));

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::{
     Assistants, Attachments, Edit, ExternalTools, References, SETTLING, StoredSecrets,
-    attachments::AgentsChanged,
     edit::kept,
     ownership, release,
     settle::{Progress, close, open, settle_now},
@@ -421,10 +420,8 @@ impl Lifecycle {
         if former.is_empty() && !versioned && agents_have.is_some_and(same) {
             return Ok(true);
         }
-        let changed = self.attachments.update_agents(tool, former, deadline).await?;
-        if let Some(error) = changed.error {
-            return Err(error);
-        }
+        let update = |done| self.attachments.update_agents(tool, former, done, deadline);
+        let changed = update(Vec::new()).await?;
         if !changed.left.is_empty() {
             return Ok(false);
         }
@@ -432,7 +429,7 @@ impl Lifecycle {
         for former in former {
             self.external.delete(tool.organization_id, former, deadline).await?;
         }
-        Ok(true)
+        Ok(update(changed.done).await?.left.is_empty())
     }
 
     /// Deletes a tool from all assistants, from VAPI and from the tables.
@@ -501,16 +498,15 @@ impl Lifecycle {
     ) -> Result<ToolDeletion> {
         let store = &self.attachments.agent_tools;
         if let Some(external) = &tool.external_tool_id {
-            let AgentsChanged { done, left, error } =
-                self.attachments.remove_from_assistants(tool, external, deadline).await?;
-            if let Some(error) = error {
-                let text = |agents: Vec<AgentId>| agents.iter().map(ToString::to_string).collect();
-                return Err(Error::Partly { error: Box::new(error), done: text(done), left: text(left) });
+            let remove = |done| self.attachments.remove_from_assistants(tool, external, done, deadline);
+            let mut changed = remove(Vec::new()).await?;
+            if changed.left.is_empty() {
+                self.external.delete(tool.organization_id, external, deadline).await?;
+                changed = remove(changed.done).await?;
             }
-            if !left.is_empty() {
-                return Ok(ToolDeletion::Deleting { agents_done: done, agents_left: left });
+            if !changed.left.is_empty() {
+                return Ok(ToolDeletion::Deleting { agents_done: changed.done, agents_left: changed.left });
             }
-            self.external.delete(tool.organization_id, external, deadline).await?;
         }
         let rows = store.of_tool(tool.organization_id, tool.id).await?;
         let (pages, last) = rows.split_at(rows.len().saturating_sub(WITH_THE_TOOL));

@@ -124,13 +124,11 @@ async fn a_value_is_written_at_its_version_only_and_two_runs_follow_one_another(
             if outputs[0]["found"] == json!(true) { outputs[0]["value"]["n"].clone() } else { outputs[0].clone() };
         assert_eq!((found, &outputs[1]["stored"]), (before, &stored), "{outputs:?}");
     }
-    // Between a run's read and its write another one writes: the transaction is refused, and decided anew.
-    world.aws.inject(Fault::new(
-        "TransactWriteItems",
-        "automation_memory",
-        Trouble::Error("TransactionCanceledException"),
-    ));
+    // While a run writes others do: the transaction is refused each time, and decided anew.
+    let others = Fault::new("TransactWriteItems", "automation_memory", Trouble::TransactionConflict).times(7);
+    world.aws.inject(others);
     let run = run(&world, &automation, "5", &json!({"n": 5, "at": 2})).await;
+    assert_eq!(world.aws.faults_left(), 0);
     assert_eq!(outputs(&world, &run).await[1], json!({"stored": true, "version": 3}));
 }
 
@@ -220,12 +218,9 @@ async fn an_administrator_sees_the_memory_redacted_and_forgets_a_value() {
     for (key, status) in [(json!("old"), 404), (json!("nobody"), 404), (json!(""), 422), (json!(7), 422)] {
         forget(&key).await.expect(status);
     }
-    world.aws.inject(Fault::new(
-        "TransactWriteItems",
-        "automation_memory",
-        Trouble::Error("TransactionCanceledException"),
-    ));
+    world.aws.inject(Fault::new("TransactWriteItems", "automation_memory", Trouble::TransactionConflict).times(99));
     forget(ada).await.expect(409);
+    world.aws.clear_faults();
     let theirs = world.automation_as(&world.other, "POST", &format!("{at}/forget"), &json!({"key": ada})).await;
     let unseen = world.automation_as(&world.other, "GET", &at, &Value::Null).await;
     assert_eq!((theirs.status, unseen.status), (404, 404));

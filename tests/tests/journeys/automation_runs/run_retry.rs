@@ -1,6 +1,6 @@
 //! Retries of failed runs: kept results, confirmations, effects once.
 
-use shared::models::RunId;
+use shared::models::{RunId, Timestamp};
 use tests::{Answer, Event, Fault, Trouble};
 
 use super::*;
@@ -189,6 +189,26 @@ async fn all_items_of_a_loop_can_be_confirmed() {
 fn whole_row(world: &World, id: &str) -> Value {
     let rows = world.aws.rows("automation_runs");
     rows.into_iter().find(|row| row["id"] == id && row["part"] == "run").unwrap()
+}
+
+#[tokio::test]
+async fn a_run_can_be_retried_for_four_days_after_its_end_however_long_it_paused() {
+    let (world, _) = books().await;
+    let run = carried_out(&world, &json!([post("first", "one"), post("second", "refused")]), &json!({})).await;
+    let id = run.id.to_string();
+    let days_ago = |days: i64| Timestamp::from_millis(Timestamp::now().as_millis() - days * 24 * 60 * 60 * 1_000);
+    let mut row = whole_row(&world, &id);
+    row["created_at"] = json!(days_ago(20));
+    for (ended, status) in [(3, 200), (5, 409)] {
+        row["finished_at"] = json!(days_ago(ended));
+        world.aws.put("automation_runs", &row);
+        let plan = retry(&world, &id, &json!({})).await.expect(status);
+        if status == 200 {
+            assert_eq!(steps(&plan), ["first kept", "second runs"], "{plan}");
+        } else {
+            assert!(text(&plan["detail"]).contains("ended more than 4 days ago"), "{plan}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
 use tests::{
-    Event, World,
+    Event, World, aws, sms_without_call,
     standins::{Fault as Standin, llm::Turn},
 };
 
@@ -101,6 +101,21 @@ async fn threads_are_listed_shown_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_limit_of_a_thread_holds_as_long_as_the_thread() {
+    let world = World::start().await;
+    let mut config = sms_without_call(&world.home);
+    config["limits"] = json!({"per_call": 1});
+    world.tool(&config).await;
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("I have sent it.")]);
+    world.chat("Send Hi").await.expect(200);
+    let rows = world.aws.rows("idempotency");
+    let count = rows.iter().find(|row| text(&row["id"]).contains("#call#thread:")).unwrap();
+    let thread = world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap();
+    assert_eq!((sent(&world), &count["count"]), (1, &json!(1)));
+    assert!(count["expires_at"].as_i64() > thread["expires_at"].as_i64(), "{count}");
+}
+
+#[tokio::test]
 async fn an_idle_thread_expires() {
     let world = World::start().await;
     let user = world.home.user_id.clone();
@@ -156,6 +171,35 @@ async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
     assert_eq!((said.len(), &shown["turns"]), (6, &json!(3)));
     assert_eq!([&said[1], &said[3], &said[5]], ["Answer 1", "Answer 2", "Answer 3"]);
     assert!([0, 2, 4].iter().all(|at| said[*at].starts_with("Message ")), "{said:?}");
+}
+
+#[tokio::test]
+async fn messages_to_an_expired_thread_at_the_same_moment_are_all_answered_in_a_new_one() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    for round in 0..3 {
+        say(&world, &user, "default", "Hello").await;
+        let expire = || {
+            for mut item in world.aws.rows("threads") {
+                item["expires_at"] = json!(Timestamp::now().as_seconds() - 1);
+                world.aws.put("threads", &item);
+            }
+        };
+        expire();
+        // A deletion that stops halfway lets go of the thread.
+        world.aws.inject(aws::Fault::throttled("BatchWriteItem", "threads"));
+        assert_eq!(world.chat("Hello").await.status, 503);
+        assert!(world.aws.rows("threads").iter().all(|row| row.get("lease_token").is_none()));
+
+        let turn = |number: u32| [Way::Written.none(), Turn::text(&format!("Answer {number}"))];
+        world.llm.script((1..=3).flat_map(turn));
+        let bodies = [1, 2, 3].map(|number| json!({"message": format!("Message {number}")}));
+        let answers = join_all(bodies.iter().map(|body| world.chat_with(body))).await;
+        assert!(answers.iter().all(|answer| answer.status == 200), "{round}: {answers:?}");
+        let shown = world.threads(&user, "GET", "/default").await.expect(200);
+        assert_eq!((shown["items"].as_array().unwrap().len(), &shown["turns"]), (6, &json!(3)), "{round}");
+        expire();
+    }
 }
 
 /// Messages of a thread, as turns would have stored them.
@@ -241,6 +285,33 @@ async fn a_repeated_request_gets_its_answer_when_its_message_is_summarized() {
     // The name goes with the thread.
     assert_eq!(world.threads(&world.home.user_id, "DELETE", "/long").await.status, 204);
     assert_eq!(world.aws.rows("threads"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_turn_that_meets_other_transactions_goes_on() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "main", "Hello").await;
+    for action in ["UpdateItem", "TransactWriteItems"] {
+        world.aws.inject(aws::Fault::new(action, "threads", aws::Trouble::TransactionConflict).times(3));
+        say(&world, &user, "main", "Hello again").await;
+        assert_eq!(world.aws.faults_left(), 0, "{action}");
+    }
+    assert_eq!(world.threads(&user, "GET", "/main").await.expect(200)["messages"], 6);
+}
+
+#[tokio::test]
+async fn a_lease_whose_answer_was_lost_is_withdrawn() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "main", "Hello").await;
+    // Each attempt of the SDK.
+    world.aws.inject(aws::Fault::new("UpdateItem", "threads", aws::Trouble::DropAfter).times(3));
+    let lost = world.chat_as(&user, &json!({"message": "Hello again", "thread_id": "main"})).await;
+    assert_eq!((lost.status, world.aws.faults_left()), (503, 0), "{}", lost.body);
+    let rows = world.aws.rows("threads");
+    assert!(rows.iter().all(|row| row.get("lease_token").is_none()), "{rows:?}");
+    say(&world, &user, "main", "Hello again").await;
 }
 
 #[tokio::test]

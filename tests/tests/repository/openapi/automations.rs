@@ -108,9 +108,10 @@ async fn refusals() -> Given {
                 world.remembers_offer(&world.home, &id);
                 given.note(operation, 400, &send(&world, &event.clone().text("{")).await);
                 given.note(operation, 422, &send(&world, &event.clone().text("{}")).await);
-                let refused = Trouble::Error("TransactionCanceledException");
-                world.aws.inject(Fault::new("TransactWriteItems", "automation_memory", refused));
+                let refused = Fault::new("TransactWriteItems", "automation_memory", Trouble::TransactionConflict);
+                world.aws.inject(refused.times(99));
                 given.note(operation, 409, &send(&world, &event).await);
+                world.aws.clear_faults();
             }
             "listAutomations" | "listAutomationVersions" | "listAutomationMemory" => {
                 given.note(operation, 422, &send(&world, &event.query("limit", "x")).await);
