@@ -30,7 +30,7 @@ use crate::{
     redaction::Unredacted,
     store::{Budgets, Executions, Quotas, Room, Taken},
     telemetry,
-    tool::{CallContext, Effect, RecipientOutcome, Subject, ToolOutcome, arguments::Checked},
+    tool::{CALL_NEEDS, CallContext, Effect, RecipientOutcome, Subject, ToolOutcome, arguments::Checked},
 };
 
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
@@ -334,6 +334,11 @@ impl Executor {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok(limited(tool, limit)),
         };
+        // The claim or the limits may have used up the time.
+        if tool.spec.acts() && context.deadline.remaining() < CALL_NEEDS {
+            self.give_room_back(taken).await;
+            return Ok(unavailable());
+        }
         let acted = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
         if acted.is_err() {
             // The caller will retry, so an execution that did not start must not count.

@@ -89,7 +89,7 @@ impl ServiceRequest {
     ) -> ToolOutcome {
         let keyed = self.template.idempotency_key.is_some();
         let deadline = if keyed { of_first_try(context.deadline) } else { context.deadline };
-        let first = self.send(services, &CallContext { deadline, ..*context }, arguments, attempt, hidden).await;
+        let first = self.send(services, &context.until(deadline), arguments, attempt, hidden).await;
         let may_repeat = keyed && matches!(first.effect, Effect::Unknown { .. });
         let mut backoff = Backoff::at_most(1, PAUSE, PAUSE, context.deadline.reserving(SECOND_TRY_NEEDS));
         if !may_repeat || !backoff.pause().await {
