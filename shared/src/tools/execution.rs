@@ -4,6 +4,7 @@
 //! tool.
 
 mod background;
+mod earlier;
 mod parts;
 
 use std::{
@@ -22,7 +23,7 @@ use crate::{
     backoff::Backoff,
     clients::Queue,
     error,
-    idempotency::{Claim, Earlier, Idempotency, Key, Outcome, Ticket},
+    idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
         Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, Limit,
         OrganizationId, Timestamp, ToolId,
@@ -345,32 +346,6 @@ impl Executor {
             self.give_room_back(taken).await;
         }
         acted
-    }
-
-    /// The answer for an effect that an earlier attempt left unknown, if its service shows that it happened.
-    async fn find_again(
-        &self,
-        tool: &ActionTool,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        earlier: Earlier,
-    ) -> Option<ToolOutcome> {
-        let found = actions::find_again(&tool.action, &self.services, context, arguments, &earlier).await;
-        let recorded = match found {
-            Ok(None) => return None,
-            Ok(Some(outcome)) => {
-                let answer = Value::Object(outcome.answer);
-                self.idempotency.found(earlier, &answer).await.map(|()| answer)
-            }
-            Err(outage) => Err(outage),
-        };
-        match recorded {
-            Ok(answer) => Some(replay(answer, ExecutionStatus::Replayed)),
-            Err(outage) => {
-                report(&outage, tool.id, context.trigger);
-                None
-            }
-        }
     }
 
     /// Counts the execution under the tool's limits, independent of its outcome. Without limits there is no request.

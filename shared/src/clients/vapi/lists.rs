@@ -61,7 +61,7 @@ impl Vapi {
                 }
                 Err(error) => return Err(error),
             };
-            let (is_last, mut oldest, mut any_new) = (page.len() < size, None, false);
+            let (is_last, mut oldest, mut any_new) = (page.len() < size, None::<Timestamp>, false);
             for object in page {
                 let at = object.get("createdAt").and_then(Value::as_str).and_then(|at| at.parse::<Timestamp>().ok());
                 oldest = oldest.into_iter().chain(at).min();
