@@ -182,9 +182,14 @@ impl Vapi {
 
     /// The ids of the account's newest tools, at most a hundred.
     pub async fn newest_tool_ids(&self, account: &Account, deadline: Deadline) -> Result<Vec<String>, Error> {
-        let request = self.request(account, reqwest::Method::GET, "/tool");
-        let newest: Vec<Value> = send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?;
-        newest.iter().map(|tool| text_at(tool, "id")).collect()
+        let list = List { path: "/tool", since: None, until: None, page: TOOLS, retry: Retry::Harmless };
+        let mut newest = Vec::new();
+        self.each_newest(account, list, deadline, |tool| {
+            newest.push(text_at(tool, "id")?);
+            Ok(newest.len() == TOOLS)
+        })
+        .await?;
+        Ok(newest)
     }
 
     /// Deletes a tool; a missing one is fine.

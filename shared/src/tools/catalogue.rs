@@ -391,6 +391,9 @@ impl CallableTool for ExecutedTool {
         async move {
             let id = ExecutionId::generate();
             let request = ExecutionRequest::new(id, &arguments);
+            // An action may have a shorter time-out.
+            let needs = request.needs.min(context.deadline.remaining() / 3);
+            let request = ExecutionRequest { needs, ..request };
             let executed = self.executor.execute(&self.tool, request, context, None).await;
             if let Some(outage) = executed.outage {
                 return Err(outage);

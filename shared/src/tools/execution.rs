@@ -64,11 +64,13 @@ pub struct ExecutionRequest<'a> {
     pub significant: Option<&'a Map<String, Value>>,
     /// The reason why it must not start any more, a sentence; an earlier delivery's outcome is still returned.
     pub too_late: Option<&'a str>,
+    /// The remaining time that an effect needs to begin.
+    pub needs: Duration,
 }
 
 impl<'a> ExecutionRequest<'a> {
     pub fn new(id: ExecutionId, arguments: &'a Map<String, Value>) -> Self {
-        Self { id, arguments, queued_at: None, significant: None, too_late: None }
+        Self { id, arguments, queued_at: None, significant: None, too_late: None, needs: CALL_NEEDS }
     }
 }
 
@@ -336,7 +338,7 @@ impl Executor {
             Room::None(limit) => return Ok(limited(tool, limit)),
         };
         // The claim or the limits may have used up the time.
-        if tool.spec.acts() && context.deadline.remaining() < CALL_NEEDS {
+        if tool.spec.acts() && context.deadline.remaining() < request.needs {
             self.give_room_back(taken).await;
             return Ok(unavailable());
         }
