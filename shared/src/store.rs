@@ -63,7 +63,7 @@ pub use executions::{ExecutionFilter, Executions, OfOrganization};
 pub use hooks::{HookChange, Hooks};
 pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;
-pub use knowledge_entries::{KnowledgeEntries, LARGEST_LOAD};
+pub use knowledge_entries::{EntryPlace, KnowledgeEntries, LARGEST_LOAD};
 pub use lease::Lease;
 pub use organization_members::{OrganizationMembers, least_role_to_change};
 pub use organizations::Organizations;

@@ -97,7 +97,7 @@ async fn begin_all(
         (Queued::Execution(run), Duration::ZERO)
     };
     let messages: Vec<_> = started.iter().map(run).collect();
-    let (written, sent) = join!(deps.calls.put_starting(&row), set_off(deps, starting, &messages));
+    let (written, sent) = join!(deps.calls.put_starting(&row), set_off(deps, starting, &messages, ASIDE_WITHIN));
     if let Err(error) = &written {
         tracing::error!("the start of a call could not be written down: {}", error::chain(error));
     }
@@ -164,9 +164,10 @@ impl Early {
         deps: &Deps,
         number: &PhoneNumber,
         call: &CallId,
+        within: Duration,
     ) -> (BTreeMap<String, Option<String>>, Vec<CallVariable>) {
         let Some(starting) = &self.starting else { return Default::default() };
-        let begun = tokio::time::timeout(ASIDE_WITHIN, deps.calls.begin(number.organization_id, starting, call)).await;
+        let begun = tokio::time::timeout(within, deps.calls.begin(number.organization_id, starting, call)).await;
         let row = match begun {
             Ok(Ok(row)) => row,
             Ok(Err(error)) => {
@@ -193,10 +194,10 @@ impl Early {
     }
 
     /// There will be no call.
-    pub(crate) async fn give_up(&self, deps: &Deps, number: &PhoneNumber) {
+    pub(crate) async fn give_up(&self, deps: &Deps, number: &PhoneNumber, within: Duration) {
         let Some(starting) = &self.starting else { return };
         let given_up = deps.calls.give_up_starting(number.organization_id, starting);
-        if let Ok(Err(error)) = tokio::time::timeout(ASIDE_WITHIN, given_up).await {
+        if let Ok(Err(error)) = tokio::time::timeout(within, given_up).await {
             tracing::warn!("the start of a call could not be given up: {}", error::chain(&error));
         }
     }

@@ -43,6 +43,8 @@ shared::routes!(Deps, "calls": incoming_call, ring_next, brief_callee);
 
 /// Twilio gives up after 15 s; some of that is on the way.
 const ANSWER_WITHIN: Duration = Duration::from_secs(13);
+/// The end of the writes before the answer, whatever the steps before took.
+const WRITES_WITHIN: Duration = Duration::from_millis(14_500);
 /// VAPI's share of the time.
 const VAPI_WITHIN: Duration = Duration::from_secs(10);
 /// The share of everything else, which must not keep the caller waiting.
@@ -122,6 +124,7 @@ pub(crate) struct Form;
 #[operation(POST "/api/phone-number/{id}/incoming", by(twilioSignature), also(403, 422), resource(CallStart), throttle(Twilio), answers(describe_twiml))]
 async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>, _form: Form) -> Result<Reply> {
     let (received_at, deadline) = (Timestamp::now(), found.deadline.at_most(ANSWER_WITHIN));
+    let writes_until = Deadline::after(WRITES_WITHIN);
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
     let id = twilio_request::signature(request).and(id);
@@ -183,12 +186,14 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
     let counts = ticket.is_some() || unclaimed;
     let complete = tools.is_some() && !unclaimed;
     let tools = tools.unwrap_or_default();
+    // The row and the answer are written after it.
+    let handing_over = || (writes_until.remaining() / 2).min(ASIDE_WITHIN);
     let (twiml, call) = match answered {
         Ok((twiml, Some(stream))) => {
             let expires_at = received_at.plus(deps.calls_kept).as_seconds();
             let call = match &ticket {
                 Some(_) => {
-                    let (results, variables) = early.hand_over(deps, &number, &stream.call_id).await;
+                    let (results, variables) = early.hand_over(deps, &number, &stream.call_id, handing_over()).await;
                     let started = tools.iter().map(|tool| early.of(tool).unwrap_or_else(|| started(tool))).collect();
                     let call = begun(&number, &incoming, stream, started, received_at, expires_at);
                     Some(Call { results, variables, ..call })
@@ -198,22 +203,23 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
             (twiml, call)
         }
         Ok((twiml, None)) => {
-            early.give_up(deps, &number).await;
+            early.give_up(deps, &number, handing_over()).await;
             (twiml, None)
         }
         Err(failure) => {
-            early.give_up(deps, &number).await;
+            early.give_up(deps, &number, handing_over()).await;
             tracing::error!(phone_number.id = %number.id, "VAPI could not take a call: {}", error::chain(&failure));
             (twiml::fallback(number.fallback_number.as_ref()), None)
         }
     };
+    let within = aside(writes_until);
     let started = async {
         match &call {
-            Some(call) => start(deps, call, &early).await,
+            Some(call) => start(deps, call, &early, within).await,
             None => true,
         }
     };
-    let (started, ()) = join!(started, record(deps, ticket, &twiml));
+    let (started, ()) = join!(started, record(deps, ticket, &twiml, within));
     if fallback {
         telemetry::call_answered("fallback");
     } else if counts {
@@ -304,11 +310,16 @@ async fn release(deps: &Deps, claim: Result<Claim>) {
     }
 }
 
+/// The time of a write before the answer.
+fn aside(writes_until: Deadline) -> Duration {
+    writes_until.remaining().min(ASIDE_WITHIN)
+}
+
 /// Records the answer for Twilio's repetition of the request.
-async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str) {
+async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str, within: Duration) {
     let Some(ticket) = ticket else { return };
     let recorded = deps.idempotency.record(ticket, Outcome::Completed(twiml.into()));
-    match tokio::time::timeout(ASIDE_WITHIN, recorded).await {
+    match tokio::time::timeout(within, recorded).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             tracing::error!("the answer to an incoming call could not be recorded: {}", error::chain(&error));
@@ -442,7 +453,7 @@ fn queued(
 
 /// Writes the call down and sets off the tools that have not begun, beside each other. False: something failed, which is logged;
 /// Twilio gets its TwiML all the same.
-async fn start(deps: &Deps, call: &Call, early: &Early) -> bool {
+async fn start(deps: &Deps, call: &Call, early: &Early, within: Duration) -> bool {
     let not_begun = call.on_call_start.iter().filter(|tool| !early.has_begun(tool));
     let run = |tool| queued(call.organization_id, &call.id, &call.caller_phone_number, &call.called_phone_number, tool);
     let mut messages: Vec<(Queued, Duration)> =
@@ -453,7 +464,7 @@ async fn start(deps: &Deps, call: &Call, early: &Early) -> bool {
         // With all results there, nothing is waited for but the row.
         messages.push((due, if call.has_all_results() { ROW_WITHIN } else { deps.context_due }));
     }
-    let written = tokio::time::timeout(ASIDE_WITHIN, deps.calls.put(call)).map(|written| match written {
+    let written = tokio::time::timeout(within, deps.calls.put(call)).map(|written| match written {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::error!(call.id = %call.id, "the row of a call could not be written: {}", error::chain(&error));
@@ -464,13 +475,13 @@ async fn start(deps: &Deps, call: &Call, early: &Early) -> bool {
             false
         }
     });
-    let (written, sent) = join!(written, set_off(deps, &call.id, &messages));
+    let (written, sent) = join!(written, set_off(deps, &call.id, &messages, within));
     written && sent
 }
 
 /// False: some message was not sent, which is logged.
-async fn set_off(deps: &Deps, call: &CallId, messages: &[(Queued, Duration)]) -> bool {
-    match tokio::time::timeout(ASIDE_WITHIN, deps.executions.send_all(messages)).await {
+async fn set_off(deps: &Deps, call: &CallId, messages: &[(Queued, Duration)], within: Duration) -> bool {
+    match tokio::time::timeout(within, deps.executions.send_all(messages)).await {
         Ok(Ok(())) => true,
         Ok(Err(unsent)) => {
             let (count, of) = (unsent.places.len(), messages.len());
@@ -482,5 +493,17 @@ async fn set_off(deps: &Deps, call: &CallId, messages: &[(Queued, Duration)]) ->
             tracing::error!(call.id = %call, "the tools of a call's start were not queued in time");
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_writes_before_a_late_answer_end_before_twilio_gives_up() {
+        assert_eq!(aside(Deadline::after(WRITES_WITHIN)), ASIDE_WITHIN);
+        let left = WRITES_WITHIN.saturating_sub(ANSWER_WITHIN);
+        assert!(aside(Deadline::after(left)) <= left && WRITES_WITHIN < Duration::from_secs(15));
     }
 }

@@ -3,7 +3,7 @@
 //! The row of the call says which destinations ring. `?rang=` is the number that rang, so a repeated request gets its
 //! earlier answer. If nobody answers, the caller returns in a new call with the same agent, whose context begins with the reason.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
 use futures_util::join;
 use serde_json::{Map, Value};
@@ -16,8 +16,8 @@ use shared::{
 };
 
 use crate::{
-    ANSWER_WITHIN, ASIDE_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
-    creates_calls, describe_twiml,
+    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, WRITES_WITHIN, admitted, aside, ask_vapi,
+    begun, claim, creates_calls, describe_twiml,
     early::{Early, changes_nothing},
     on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
@@ -60,6 +60,7 @@ pub(crate) async fn ring_next(
     _form: Form,
 ) -> Result<Reply> {
     let (request, deadline) = (found.request, found.deadline.at_most(ANSWER_WITHIN));
+    let writes_until = Deadline::after(WRITES_WITHIN);
     let refused_at = Deadline::after(REFUSED_AFTER);
     let read = twilio_request::signature(request).and(ids).and_then(|ids| Ok((ids, Incoming::read(request)?)));
     let Ok((Ids(id, call), incoming)) = read else {
@@ -100,7 +101,8 @@ pub(crate) async fn ring_next(
     };
     let line = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline };
     let Step { twiml, progress, returns_in } = line.step(rang).await;
-    join!(line.begin(returns_in.as_ref()), line.note(progress), record(deps, ticket, &twiml));
+    let within = aside(writes_until);
+    join!(line.begin(returns_in.as_ref(), within), line.note(progress, within), record(deps, ticket, &twiml, within));
     Ok(Reply::twiml(twiml))
 }
 
@@ -277,17 +279,17 @@ impl Line<'_> {
         (twiml, Some(call))
     }
 
-    async fn begin(&self, call: Option<&Call>) {
+    async fn begin(&self, call: Option<&Call>, within: Duration) {
         let Some(call) = call else { return };
-        let complete = start(self.deps, call, &Early::default()).await;
+        let complete = start(self.deps, call, &Early::default(), within).await;
         telemetry::call_answered(if complete { "agent" } else { "incomplete" });
     }
 
-    async fn note(&self, progress: Option<Progress>) {
+    async fn note(&self, progress: Option<Progress>, within: Duration) {
         let Some(Progress { transfer, known }) = progress else { return };
         let Call { id, organization_id, .. } = self.call;
         let noted = self.deps.calls.note_transfer_progress(*organization_id, id, &transfer, known);
-        match tokio::time::timeout(ASIDE_WITHIN, noted).await {
+        match tokio::time::timeout(within, noted).await {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => tracing::warn!(call.id = %id, "a transfer went on while a step of it was recorded"),
             Ok(Err(error)) => {

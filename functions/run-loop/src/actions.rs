@@ -265,6 +265,24 @@ impl Actions<'_> {
         Ok((outcome.status != ExecutionStatus::Limited).then_some(outcome))
     }
 
+    /// As [`Self::outcome_before`], for a tool whose account is gone since.
+    async fn outcome_with_former_account(
+        &self,
+        planned: &PlannedAction<'_>,
+        why: &Unavailable,
+    ) -> Result<Option<ToolOutcome>> {
+        let Held { deps, run, deadline, .. } = self.held;
+        let of_account = matches!(why, Unavailable::NotConnected { .. } | Unavailable::Unreachable { .. });
+        let pinned = self.pinned.iter().find(|pinned| pinned.name == planned.tool);
+        let Some(pinned) = pinned.filter(|_| of_account && !run.dry_run) else { return Ok(None) };
+        let tool = deps.catalogue.without_account(run.organization_id, &pinned.tool, deadline).await?;
+        let Some(tool) = tool else { return Ok(None) };
+        let context = self.context(planned);
+        let limit = Duration::from_secs(planned.action.timeout_seconds);
+        let context = context.until(context.deadline.at_most(limit));
+        deps.executor.outcome_before(&tool, &planned.arguments, &context).await
+    }
+
     /// Calls the tool of an action, and retries where that is wanted and harmless. `None` if there is no time for it.
     async fn call(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Option<ActionResult>> {
         let Held { deps, run, deadline, .. } = self.held;
@@ -275,6 +293,9 @@ impl Actions<'_> {
                 return Err(Error::Unavailable("an account of a service", why.for_author().into()));
             }
             Some(why) => {
+                if let Some(outcome) = Box::pin(self.outcome_with_former_account(planned, why)).await? {
+                    return Ok(Some(planned.finished(&outcome, false, started_at)));
+                }
                 let failed = planned.failed(format!("The tool {} {}.", planned.tool, why.for_author()), started_at);
                 let outage = matches!(why, Unavailable::Unreachable { .. });
                 return Ok(Some(ActionResult { outage, ..failed }));

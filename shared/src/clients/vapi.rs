@@ -6,6 +6,7 @@
 
 mod assistant_model;
 mod inbound_call;
+mod lists;
 mod outbound_call;
 pub mod variables;
 
@@ -17,14 +18,18 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use self::lists::{CLOCKS_DIFFER, List};
 use super::{
     Error, Failure, UpstreamService,
     http_client::{Retry, segment, send, send_json, unless_404},
 };
 use crate::{
     Deadline,
-    models::{CallId, CallStatus, ControlUrl},
+    models::{CallId, CallStatus, ControlUrl, Timestamp},
 };
+
+/// Tools of a page.
+const TOOLS: usize = 100;
 
 /// The secret of an account, the platform's or an organization's own.
 #[derive(Clone, Deserialize)]
@@ -153,27 +158,38 @@ impl Vapi {
         changed.map(|object| Ok(ExternalTool { id: text_at(&object, "id")?, object })).transpose()
     }
 
-    /// The tools with the callback `url`, to find a tool left by a lost answer to [`Vapi::create_tool`].
+    /// The ids of the tools with the callback `url` that were created since this time, to find a tool left by a lost answer to
+    /// [`Vapi::create_tool`].
     pub async fn tools_calling(
         &self,
         account: &Account,
         url: &str,
+        since: Option<Timestamp>,
         deadline: Deadline,
-    ) -> Result<Vec<ExternalTool>, Error> {
-        let request = self.request(account, reqwest::Method::GET, "/tool?limit=1000");
-        let newest: Vec<Value> = send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?;
-        newest
-            .into_iter()
-            .filter(|tool| tool.get("url").and_then(Value::as_str) == Some(url))
-            .map(|object| Ok(ExternalTool { id: text_at(&object, "id")?, object }))
-            .collect()
+    ) -> Result<Vec<String>, Error> {
+        let since = since.map(|since| since.minus(CLOCKS_DIFFER));
+        let list = List { path: "/tool", since, until: None, page: TOOLS, retry: Retry::Harmless };
+        let mut calling = Vec::new();
+        self.each_newest(account, list, deadline, |tool| {
+            if tool.get("url").and_then(Value::as_str) == Some(url) {
+                calling.push(text_at(tool, "id")?);
+            }
+            Ok(false)
+        })
+        .await?;
+        Ok(calling)
     }
 
     /// The ids of the account's newest tools, at most a hundred.
     pub async fn newest_tool_ids(&self, account: &Account, deadline: Deadline) -> Result<Vec<String>, Error> {
-        let request = self.request(account, reqwest::Method::GET, "/tool");
-        let newest: Vec<Value> = send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?;
-        newest.iter().map(|tool| text_at(tool, "id")).collect()
+        let list = List { path: "/tool", since: None, until: None, page: TOOLS, retry: Retry::Harmless };
+        let mut newest = Vec::new();
+        self.each_newest(account, list, deadline, |tool| {
+            newest.push(text_at(tool, "id")?);
+            Ok(newest.len() == TOOLS)
+        })
+        .await?;
+        Ok(newest)
     }
 
     /// Deletes a tool; a missing one is fine.

@@ -20,6 +20,12 @@ impl Deadline {
         Self(self.0.min(Instant::now() + duration))
     }
 
+    /// For a first attempt: a third of the remaining time is left for a second one.
+    #[must_use]
+    pub fn leaving_a_third(self) -> Self {
+        self.at_most(self.remaining() * 2 / 3)
+    }
+
     /// This deadline, `reserve` earlier, for work that another step follows.
     #[must_use]
     pub fn reserving(self, reserve: Duration) -> Self {

@@ -1,9 +1,6 @@
 //! Executes the tool calls of one answer.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, time::Instant};
 
 use futures_util::{
     FutureExt,
@@ -22,13 +19,10 @@ use crate::{
     Result,
     cut::{self, cut, fit},
     models::CallOutcome,
-    tool::{Bound, CallContext, Toolbox},
+    tool::{Bound, CALL_NEEDS, CallContext, Toolbox},
 };
 
 const AT_ONCE: usize = 5;
-
-/// Minimal remaining time to start a call.
-const CALL_NEEDS: Duration = Duration::from_secs(1);
 
 /// Bytes per result, and of all results of an answer together.
 const LONGEST_RESULT: usize = 64 * 1024;

@@ -24,7 +24,7 @@ use super::{
     write::WriteResult,
 };
 use crate::{
-    Deadline, Result,
+    Deadline, Error, Result,
     models::{
         CallId, CallerHash, E164, EventId, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault,
         OrganizationId, RunId, Timestamp, ToolId,
@@ -162,7 +162,8 @@ impl Executions {
     }
 
     pub async fn get(&self, organization: OrganizationId, execution: ExecutionId) -> Result<Execution> {
-        self.table.owned(organization, id(execution), WHAT).await
+        let found: Execution = self.table.owned(organization, id(execution), WHAT).await?;
+        if found.expires_at > Timestamp::now().as_seconds() { Ok(found) } else { Err(Error::NotFound(WHAT)) }
     }
 
     pub async fn of_tool(

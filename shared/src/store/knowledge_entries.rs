@@ -32,6 +32,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Remaining time below which no work is started.
 const LAST_CALL: Duration = Duration::from_millis(1_500);
 
+/// A place among the entries of a base: where a read goes on. By default before the first.
+#[derive(Debug, Default)]
+pub struct EntryPlace(Option<Item>);
+
 #[derive(Clone)]
 pub struct KnowledgeEntries {
     table: Table,
@@ -136,18 +140,26 @@ impl KnowledgeEntries {
         Ok(Page { items: rows(items), next_cursor: last.map(|id| Cursor(id).to_string()) })
     }
 
+    /// Shows each entry from a place on, and moves the place on. False: the deadline came before the last entry.
     pub async fn each(
         &self,
         organization: OrganizationId,
         base: KnowledgeBaseId,
+        place: &mut EntryPlace,
+        deadline: Deadline,
         mut take: impl FnMut(KnowledgeEntry),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let entries = self.of_base(organization, base).now();
-        let take = |items| {
+        loop {
+            let page = entries.page(place.0.clone(), None);
+            let Ok(page) = tokio::time::timeout(deadline.remaining(), page).await else { return Ok(false) };
+            let (items, next) = page?;
             rows(items).into_iter().for_each(&mut take);
-            Ok(())
-        };
-        entries.each_page(take).await
+            if next.is_none() {
+                return Ok(true);
+            }
+            place.0 = next;
+        }
     }
 
     /// Removes all entries of a base being deleted.

@@ -179,6 +179,23 @@ impl Catalogue {
         Ok(references.iter().map(resolve).collect())
     }
 
+    /// A service's tool whose account is gone, to find an earlier effect of it.
+    pub async fn without_account(
+        &self,
+        organization: OrganizationId,
+        reference: &ToolRef,
+        deadline: Deadline,
+    ) -> Result<Option<ActionTool>> {
+        let ToolRef::Service { name, .. } = reference else { return Ok(None) };
+        let mut tools = self.services.tools_named(std::slice::from_ref(name), deadline).await?;
+        let Some(tool) = tools.remove(name) else { return Ok(None) };
+        let services = self.services.named(std::slice::from_ref(&tool.service_name), deadline).await?;
+        let service = services.iter().find(|service| service.id == tool.service_id);
+        let made =
+            service.map(|service| service_tools::without_account(&self.connections, organization, &tool, service));
+        Ok(made.transpose()?.flatten())
+    }
+
     async fn service_tools(
         &self,
         organization: OrganizationId,
@@ -374,6 +391,9 @@ impl CallableTool for ExecutedTool {
         async move {
             let id = ExecutionId::generate();
             let request = ExecutionRequest::new(id, &arguments);
+            // An action may have a shorter time-out.
+            let needs = request.needs.min(context.deadline.remaining() / 3);
+            let request = ExecutionRequest { needs, ..request };
             let executed = self.executor.execute(&self.tool, request, context, None).await;
             if let Some(outage) = executed.outage {
                 return Err(outage);

@@ -4,6 +4,7 @@
 //! tool.
 
 mod background;
+mod earlier;
 mod parts;
 
 use std::{
@@ -22,7 +23,7 @@ use crate::{
     backoff::Backoff,
     clients::Queue,
     error,
-    idempotency::{Claim, Earlier, Idempotency, Key, Outcome, Ticket},
+    idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
         Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, Limit,
         OrganizationId, Timestamp, ToolId,
@@ -30,7 +31,7 @@ use crate::{
     redaction::Unredacted,
     store::{Budgets, Executions, Quotas, Room, Taken, Window},
     telemetry,
-    tool::{CallContext, Effect, RecipientOutcome, Subject, ToolOutcome, arguments::Checked},
+    tool::{CALL_NEEDS, CallContext, Effect, RecipientOutcome, Subject, ToolOutcome, arguments::Checked},
 };
 
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
@@ -63,11 +64,13 @@ pub struct ExecutionRequest<'a> {
     pub significant: Option<&'a Map<String, Value>>,
     /// The reason why it must not start any more, a sentence; an earlier delivery's outcome is still returned.
     pub too_late: Option<&'a str>,
+    /// The remaining time that an effect needs to begin.
+    pub needs: Duration,
 }
 
 impl<'a> ExecutionRequest<'a> {
     pub fn new(id: ExecutionId, arguments: &'a Map<String, Value>) -> Self {
-        Self { id, arguments, queued_at: None, significant: None, too_late: None }
+        Self { id, arguments, queued_at: None, significant: None, too_late: None, needs: CALL_NEEDS }
     }
 }
 
@@ -334,38 +337,17 @@ impl Executor {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok(limited(tool, limit)),
         };
+        // The claim or the limits may have used up the time.
+        if tool.spec.acts() && context.deadline.remaining() < request.needs {
+            self.give_room_back(taken).await;
+            return Ok(unavailable());
+        }
         let acted = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
         if acted.is_err() {
             // The caller will retry, so an execution that did not start must not count.
             self.give_room_back(taken).await;
         }
         acted
-    }
-
-    /// The answer for an effect that an earlier attempt left unknown, if its service shows that it happened.
-    async fn find_again(
-        &self,
-        tool: &ActionTool,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        earlier: Earlier,
-    ) -> Option<ToolOutcome> {
-        let found = actions::find_again(&tool.action, &self.services, context, arguments, &earlier).await;
-        let recorded = match found {
-            Ok(None) => return None,
-            Ok(Some(outcome)) => {
-                let answer = Value::Object(outcome.answer);
-                self.idempotency.found(earlier, &answer).await.map(|()| answer)
-            }
-            Err(outage) => Err(outage),
-        };
-        match recorded {
-            Ok(answer) => Some(replay(answer, ExecutionStatus::Replayed)),
-            Err(outage) => {
-                report(&outage, tool.id, context.trigger);
-                None
-            }
-        }
     }
 
     /// Counts the execution under the tool's limits, independent of its outcome. Without limits there is no request.

@@ -26,7 +26,7 @@ use crate::{
 };
 
 pub use self::{
-    context::{CallContext, Conversation, Subject},
+    context::{CALL_NEEDS, CallContext, Conversation, Subject},
     examples::sample_arguments,
     outcome::{Effect, ToolOutcome},
     recipients::RecipientOutcome,

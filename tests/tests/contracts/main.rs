@@ -16,5 +16,6 @@ mod tokens;
 mod twilio;
 mod twilio_signatures;
 mod vapi;
+mod vapi_lists;
 mod webhooks;
 mod wget;

@@ -300,7 +300,7 @@ async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
             Fault::body(json!({"message": "no TwiML"})),
             Fault::drop_before().times(9),
             Fault::drop_after().times(9),
-            Fault::delay(5_000),
+            Fault::delay(5_000).times(9),
         ] {
             world.vapi.inject(fault);
             let call = world.caller(&phone(1));

@@ -193,6 +193,34 @@ async fn entries_are_read_once_and_the_version_every_time() {
 }
 
 #[tokio::test]
+async fn a_base_that_is_not_read_in_time_is_read_on_by_the_next_search() {
+    let world = World::start().await;
+    let base = base(&world).await;
+    let tool = world.attached(&query(&base)).await;
+    // More than a page of DynamoDB's.
+    let words = format!("River {}", "lorem ".repeat(60_000));
+    let now = "2026-11-20T16:20:52.123Z";
+    for number in 0..4 {
+        let entry = json!({
+            "knowledge_base_id": base, "id": format!("large-{number}"), "organization_id": world.home.organization_id,
+            "text": words, "created_at": now, "updated_at": now,
+        });
+        world.aws.put("knowledge_entries", &entry);
+    }
+    world.aws.inject(Fault::new("Query", "knowledge_entries", Trouble::StallBefore).after(1).times(9));
+    let call = world.call(&tool, json!({"query": "lorem"}));
+    let late = world.send("execute", &world.vapi_event(&call).within(std::time::Duration::from_secs(3))).await;
+    assert!(late.sentence().contains("could not be read in time; try again"), "{}", late.body);
+    world.aws.clear_faults();
+    world.aws.clear_operations();
+    let found = world.call_tool(&call).await.result().clone();
+    assert_eq!(found["matched"], 4, "{found}");
+    let reads = world.aws.dynamodb().into_iter().filter(|done| done.action == "Query");
+    let reads = reads.filter(|done| done.on.iter().any(|on| on == "knowledge_entries"));
+    assert_eq!(reads.count(), 1, "the first page was kept");
+}
+
+#[tokio::test]
 async fn a_table_is_loaded_with_a_report_of_its_wrong_rows() {
     let world = World::start().await;
     let base = base(&world).await;

@@ -149,6 +149,19 @@ async fn a_call_is_kept_for_ninety_days_and_not_shown_after_that() {
 }
 
 #[tokio::test]
+async fn an_execution_whose_time_is_over_is_not_read() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    let row = world.aws.rows("executions").remove(0);
+    let (organization, id) = (text(&row["organization_id"]).parse().unwrap(), text(&row["id"]).parse().unwrap());
+    let executions = &world.process.execute.executor.executions;
+    assert!(executions.get(organization, id).await.is_ok());
+    world.aws.change("executions", text(&row["id"]), json!({"expires_at": Timestamp::now().as_seconds() - DAY}));
+    assert!(matches!(executions.get(organization, id).await, Err(shared::Error::NotFound(_))));
+}
+
+#[tokio::test]
 async fn a_run_whose_time_is_over_is_not_listed() {
     let world = World::start().await;
     let run = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);

@@ -13,14 +13,14 @@ use shared::{
     Deadline,
     connections::{Connecting, Connection},
     models::{
-        Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, RequestAuth, RequestTemplate, Service,
-        ServiceId, ServiceTool, Timestamp, ToolEffect, service_tool_id,
+        ActionStatus, Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, RequestAuth, RequestTemplate,
+        Service, ServiceId, ServiceTool, Timestamp, ToolEffect, service_tool_id,
     },
     store::Services,
 };
 use tests::{
     Event, Options, World,
-    automation::{AMPLE, calls, organization},
+    automation::{AMPLE, calls, organization, whole},
     http_server::Server,
     phone, said,
 };
@@ -518,4 +518,36 @@ async fn a_refusal_with_the_status_of_a_success_fails_the_call_and_frees_its_cla
     let shown = run_in_turns(&world, json!(["monday_create_item"]), &[call, call]).await.to_string();
     assert!(shown.contains("It is not known whether it was done"), "{shown}");
     assert_eq!(server.seen().len(), 3, "an error beside data leaves the effect open: {shown}");
+}
+
+/// The process dies at the effect, and the account is disconnected before the run goes on.
+#[tokio::test]
+async fn an_action_that_may_have_acted_stays_unknown_when_its_account_is_gone() {
+    let mut world = World::start().await;
+    let slack = slack();
+    load(&world, &slack).await;
+    let say =
+        |id: &str| json!({"id": id, "tool": "slack_post_message", "parameters": {"conversation": "C1", "text": id}});
+    let automation = world.activate(&world.manual(&json!([say("a"), say("b")]))).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    world.pipedream.inject(tests::standins::Fault::delay(600_000).on("POST", "/actions/run"));
+    let batch = world.aws.receive("runs", 900).unwrap();
+    tokio::select! {
+        _ = world.run_loop_batch(batch, AMPLE) => panic!("it waits for its answer"),
+        () = tests::clients::until(|| !world.pipedream.runs().is_empty()) => {}
+    }
+    world.pipedream.clear_faults();
+    world.later();
+    for row in world.aws.rows("idempotency").iter().filter(|row| row.get("lease_until").is_some()) {
+        world.aws.change("idempotency", row["id"].as_str().unwrap(), json!({"lease_until": 1}));
+    }
+    let connections = &world.process.runs.catalogue.connections;
+    connections.disconnect(organization(&world), &slack.0, None, Deadline::after(AMPLE)).await.unwrap();
+    world.restart();
+    world.deliver_runs().await;
+    let actions = whole(&world, run.id).await.actions;
+    let statuses: Vec<_> = actions.iter().map(|action| (action.action_id.as_str(), action.status)).collect();
+    assert_eq!(statuses, [("a", ActionStatus::Unknown), ("b", ActionStatus::Failed)], "{actions:?}");
+    assert!(actions[1].error.as_deref().unwrap().contains("needs an account at Slack"), "{actions:?}");
+    assert_eq!(world.pipedream.runs().len(), 1);
 }

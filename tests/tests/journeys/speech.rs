@@ -126,7 +126,10 @@ async fn a_record_that_changes_is_heard_without_an_edit() {
         assert!(executions < 400, "no execution was looked at");
     }
     assert_eq!(messages(&world, &tool), spoken_start());
+    world.vapi.clear_requests();
     world.settle().await;
+    let listed = world.vapi.requests().iter().any(|request| request.method == "GET" && request.path == "/tool");
+    assert!(!listed, "no tool was created, so none is searched");
     assert!(world.aws.rows("intents").is_empty());
     assert_eq!(messages(&world, &tool), silent_start());
     let row = world.aws.row("tools", id).unwrap();

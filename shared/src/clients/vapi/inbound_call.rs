@@ -3,25 +3,30 @@
 //! The caller is waiting, so transient failures are retried while time allows. No conversation starts twice: VAPI gets a call's
 //! media only through its TwiML, and Twilio receives one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 
-use super::{Account, Vapi, text_at};
+use super::{
+    Account, Vapi,
+    lists::{CLOCKS_DIFFER, NamedCall},
+    text_at,
+};
 use crate::{
     Deadline,
     clients::{
         Error, Failure, UpstreamService,
-        http_client::{Retry, once, read_json, retrying, segment, send},
+        http_client::{Retry, once, read_json, retrying},
     },
     models::Timestamp,
 };
 
 /// VAPI's limit for names and numbers, in characters.
 const LONGEST: usize = 40;
-/// Milliseconds searched for a call whose creation lost its answer; far longer than the handling of an incoming call.
-const LOOKED_FOR_MS: i64 = 60_000;
 
 #[derive(Debug, Clone, Copy)]
 pub struct InboundCall<'a> {
@@ -40,11 +45,17 @@ pub struct InboundCall<'a> {
 
 impl Vapi {
     /// Forwards Twilio's form about an incoming call unchanged, and returns the TwiML. No key is needed: VAPI has the assistant
-    /// of the number. Retried on any transient failure, since Twilio's own retries carry the same `CallSid`.
+    /// of the number. Retried on any transient failure, since Twilio's own retries carry the same `CallSid`; an attempt that hangs
+    /// leaves time for the next.
     pub async fn inbound_call(&self, form: Vec<u8>, deadline: Deadline) -> Result<String, Error> {
-        let request = self.http.post(format!("{}/twilio/inbound_call", self.base_url)).body(form);
-        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let twiml = send(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?;
+        let url = format!("{}/twilio/inbound_call", self.base_url);
+        let first = deadline.leaving_a_third();
+        let attempt = async || {
+            let request = self.http.post(&url).body(form.clone()).timeout(attempt_within(first, deadline));
+            let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+            once(UpstreamService::Vapi, request).await
+        };
+        let twiml = retrying(Retry::Harmless, deadline, attempt).await?;
         String::from_utf8(twiml).map_err(|error| {
             Error::because(UpstreamService::Vapi, Failure::Undecodable("the TwiML is not UTF-8".into()), error)
         })
@@ -76,13 +87,18 @@ impl Vapi {
             body.insert("assistantOverrides".into(), overrides.into());
         }
         let perhaps_made = &AtomicBool::new(false);
+        let (name, since) = (name(call.name), Timestamp::now().minus(CLOCKS_DIFFER));
+        let sought = NamedCall { phone_number_id: call.phone_number_id, name: &name, since, until: None };
+        let first = deadline.leaving_a_third();
         let attempt = async || {
             if perhaps_made.load(Ordering::Relaxed)
-                && let Some(twiml) = self.made_before(account, call, deadline).await?
+                && let Some(made) = self.call_named(account, sought, deadline).await?
+                && let Ok(twiml) = twiml_of(&made)
             {
                 return Ok(twiml);
             }
-            let request = self.request(account, Method::POST, "/call").json(&body).timeout(deadline.remaining());
+            let within = attempt_within(first, deadline);
+            let request = self.request(account, Method::POST, "/call").json(&body).timeout(within);
             let created =
                 once(UpstreamService::Vapi, request).await.and_then(|answer| read_json(UpstreamService::Vapi, &answer));
             let created: Value = created.inspect_err(|error: &Error| {
@@ -92,23 +108,12 @@ impl Vapi {
         };
         retrying(Retry::Harmless, deadline, attempt).await
     }
+}
 
-    /// The TwiML of a call created by an earlier attempt.
-    async fn made_before(
-        &self,
-        account: &Account,
-        call: InboundCall<'_>,
-        deadline: Deadline,
-    ) -> Result<Option<String>, Error> {
-        let since = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(LOOKED_FOR_MS));
-        let number = segment(call.phone_number_id);
-        let path = format!("/call?phoneNumberId={number}&createdAtGt={}", segment(&since.to_string()));
-        let request = self.request(account, Method::GET, &path).timeout(deadline.remaining());
-        let calls: Vec<Value> = read_json(UpstreamService::Vapi, &once(UpstreamService::Vapi, request).await?)?;
-        let name = name(call.name);
-        let made = calls.iter().find(|made| made.get("name").and_then(Value::as_str) == Some(&name));
-        Ok(made.and_then(|made| twiml_of(made).ok()))
-    }
+/// An attempt that hangs ends with `first`, unless that comes too soon.
+fn attempt_within(first: Deadline, deadline: Deadline) -> Duration {
+    let (first, rest) = (first.remaining(), deadline.remaining());
+    if first < rest / 3 { rest } else { first }
 }
 
 fn twiml_of(call: &Value) -> Result<String, Error> {

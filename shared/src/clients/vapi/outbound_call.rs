@@ -1,29 +1,32 @@
 //! Places a call from a number to a person.
 //!
 //! VAPI's list of calls has no filter by name or metadata, only by number, assistant and time; after a lost answer the call
-//! is searched by its name among the number's newest.
+//! is searched by its name among the number's calls since the attempt.
+
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{Account, ExternalCall, Vapi};
+use super::{
+    Account, ExternalCall, Vapi,
+    lists::{CLOCKS_DIFFER, NamedCall},
+};
 use crate::{
     Deadline,
     backoff::Backoff,
     clients::{
         Error, Failure, UpstreamService,
-        http_client::{Retry, once, read_json, segment, send_json},
+        http_client::{Retry, send_json},
     },
     models::{CallId, E164, Timestamp},
 };
 
-/// Milliseconds before and after an attempt in which its call may have been created: more than an attempt and a lease last.
-const AROUND: i64 = 20 * 60_000;
-/// VAPI's limit for a list.
-const MOST_LISTED: u32 = 1_000;
+/// The longest lease of a claim: the longest time-out of a function (`infra/template.yaml`), and a reserve.
+const LONGEST_LEASE: Duration = Duration::from_mins(6);
 /// Searches after the first.
 const MORE_SEARCHES: usize = 3;
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy)]
 pub struct OutboundCall<'a> {
@@ -74,8 +77,8 @@ impl Vapi {
             "assistantOverrides": overrides,
         });
         let request = self.request(account, Method::POST, "/call").json(&body);
-        // Time for the search.
-        let until = deadline.at_most(deadline.remaining() * 2 / 3);
+        let since = Timestamp::now().minus(CLOCKS_DIFFER);
+        let until = deadline.leaving_a_third();
         let created = send_json(UpstreamService::Vapi, request, Retry::NeverProcessed, until).await;
         let error = match created.and_then(|created: Value| placed(&created)) {
             Ok(placed) => return Ok(placed),
@@ -83,9 +86,10 @@ impl Vapi {
             Err(error) => error,
         };
         let mut backoff = Backoff::at_most(MORE_SEARCHES, PAUSE, PAUSE * 2, deadline);
+        let sought = NamedCall { phone_number_id: call.phone_number_id, name: call.name, since, until: None };
         loop {
-            if let Ok(Some(placed)) =
-                self.find_placed(account, call.phone_number_id, call.name, Timestamp::now(), deadline).await
+            if let Ok(Some(made)) = self.call_named(account, sought, deadline).await
+                && let Ok(placed) = placed(&made)
             {
                 return Ok(placed);
             }
@@ -95,26 +99,19 @@ impl Vapi {
         }
     }
 
-    /// The call with this name that was placed from a number at about this time.
+    /// The call with this name from a number, whose placing held a claim until `leased_until`.
     pub async fn find_placed(
         &self,
         account: &Account,
         phone_number_id: &str,
         name: &str,
-        at: Timestamp,
+        leased_until: Timestamp,
         deadline: Deadline,
     ) -> Result<Option<PlacedCall>, Error> {
-        let moment = |millis: i64| segment(&Timestamp::from_millis(at.as_millis().saturating_add(millis)).to_string());
-        let path = format!(
-            "/call?phoneNumberId={}&createdAtGt={}&createdAtLt={}&limit={MOST_LISTED}",
-            segment(phone_number_id),
-            moment(-AROUND),
-            moment(AROUND),
-        );
-        let request = self.request(account, Method::GET, &path).timeout(deadline.remaining());
-        let calls: Vec<Value> = read_json(UpstreamService::Vapi, &once(UpstreamService::Vapi, request).await?)?;
-        let named = calls.iter().find(|made| made.get("name").and_then(Value::as_str) == Some(name));
-        named.map(placed).transpose()
+        let since = leased_until.minus(LONGEST_LEASE + CLOCKS_DIFFER);
+        let until = Some(leased_until.plus(CLOCKS_DIFFER));
+        let sought = NamedCall { phone_number_id, name, since, until };
+        self.call_named(account, sought, deadline).await?.as_ref().map(placed).transpose()
     }
 }
 

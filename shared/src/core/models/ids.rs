@@ -109,6 +109,12 @@ impl ToolId {
     pub fn of_digest(digest: [u8; 16]) -> Self {
         Self(uuid::Builder::from_custom_bytes(digest).into_uuid())
     }
+
+    /// When it was generated; `None` for an id that has no time.
+    pub fn generated_at(self) -> Option<Timestamp> {
+        let milliseconds = i64::try_from(self.0.as_u128() >> BELOW_TIME).ok();
+        milliseconds.filter(|_| self.0.get_version_num() == 7).map(Timestamp::from_millis)
+    }
 }
 
 /// Half of the SHA-256 of the content.

@@ -72,6 +72,12 @@ impl Timestamp {
         let milliseconds = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self::from_millis(self.as_millis().saturating_add(milliseconds))
     }
+
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        let milliseconds = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self::from_millis(self.as_millis().saturating_sub(milliseconds).max(0))
+    }
 }
 
 impl fmt::Display for Timestamp {

@@ -12,6 +12,8 @@ mod filters;
 mod index;
 mod knowledge;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -34,6 +36,9 @@ pub use self::{
     index::{Builder, Index, IndexCondition, IndexMatches, IndexOperator},
     knowledge::Knowledge,
 };
+
+/// Time to search and answer after the entries are read.
+const SEARCHING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Query {
@@ -158,12 +163,17 @@ impl Query {
             Err(none) => return Ok(none.into_outcome()),
         };
         let query = asked.words.as_str();
-        let opened = found(services.knowledge.open(context.organization, self.knowledge_base_id).await)?;
+        let deadline = context.deadline.reserving(SEARCHING);
+        let opened = found(services.knowledge.open(context.organization, self.knowledge_base_id, deadline).await)?;
         let Some((base, index)) = opened.filter(|(base, _)| !base.deleting) else {
             return Ok(ToolOutcome::failed(
                 "The knowledge base is no longer there. Say that you do not have this information.",
             )
             .at_fault(Fault::Configuration));
+        };
+        let Some(index) = index else {
+            let sentence = "The knowledge base could not be read in time; try again in a moment.";
+            return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
         };
         let mut conditions = Vec::new();
         for (filter, given) in &asked.filters {

@@ -23,6 +23,7 @@ use super::{
     secret_values::{FixedValue, SentAs},
 };
 use crate::{
+    Deadline,
     backoff::Backoff,
     clients::{
         outbound::{Request, RequestBody},
@@ -86,8 +87,10 @@ impl ServiceRequest {
         attempt: Attempt<'_>,
         hidden: &HiddenTexts,
     ) -> ToolOutcome {
-        let first = self.send(services, context, arguments, attempt, hidden).await;
-        let may_repeat = self.template.idempotency_key.is_some() && matches!(first.effect, Effect::Unknown { .. });
+        let keyed = self.template.idempotency_key.is_some();
+        let deadline = if keyed { of_first_try(context.deadline) } else { context.deadline };
+        let first = self.send(services, &context.until(deadline), arguments, attempt, hidden).await;
+        let may_repeat = keyed && matches!(first.effect, Effect::Unknown { .. });
         let mut backoff = Backoff::at_most(1, PAUSE, PAUSE, context.deadline.reserving(SECOND_TRY_NEEDS));
         if !may_repeat || !backoff.pause().await {
             return first;
@@ -262,6 +265,12 @@ impl ServiceRequest {
     }
 }
 
+/// A first request that hangs leaves time for the second, if there is enough for both.
+fn of_first_try(deadline: Deadline) -> Deadline {
+    // The pause with its jitter is at most twice as long.
+    if deadline.remaining() / 3 > PAUSE * 2 + SECOND_TRY_NEEDS { deadline.leaving_a_third() } else { deadline }
+}
+
 fn unusable() -> NoRequest {
     NoRequest::of(
         Fault::Configuration,
@@ -361,6 +370,13 @@ mod tests {
             form(&members),
             "amount=5&expand%5B0%5D=x&expand%5B1%5D=y&items%5B0%5D%5Bprice%5D=p&metadata%5Ba+b%5D=c%26d&off=false"
         );
+    }
+
+    #[test]
+    fn a_first_request_that_hangs_leaves_time_for_the_second() {
+        let of_first = |seconds| of_first_try(Deadline::after(Duration::from_secs(seconds))).remaining().as_secs_f64();
+        assert!((11.0..=12.0).contains(&of_first(18)));
+        assert!((4.0..=5.0).contains(&of_first(5)), "there is no time for a second one");
     }
 
     #[test]

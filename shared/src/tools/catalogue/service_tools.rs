@@ -11,9 +11,9 @@ use crate::{
         ActionTool, CheckArguments, ToolAction, pipedream_action::PipedreamAction, service_request::ServiceRequest,
         sms::Sms,
     },
-    connections::{Connection, Connections},
+    connections::{ConnectedAccount, Connection, Connections},
     json_schema::{JsonSchema, properties},
-    models::{Binding, ChatRules, ConnectionKind, Limits, OrganizationId, Service, ServiceTool},
+    models::{Binding, ChatRules, ConnectionKind, Limits, OrganizationId, PhoneNumberId, Service, ServiceTool},
     redaction::Marks,
     tool::{
         Parameters, ToolSpec, Unavailable,
@@ -103,6 +103,18 @@ pub(super) fn service_tool(
         values_secret,
         check: Some(Arc::new(check)),
     }))
+}
+
+/// The tool with an account that nobody has: its effects have the same names with any account. It cannot be called.
+pub(super) fn without_account(
+    connections: &Connections,
+    organization: OrganizationId,
+    tool: &ServiceTool,
+    service: &Service,
+) -> Result<Option<ActionTool>> {
+    let nobodys = ConnectedAccount { id: PhoneNumberId::generate().to_string(), name: String::new() };
+    let connection = Connection::Connected { accounts: vec![nobodys] };
+    Ok(service_tool(connections, organization, tool, service, &connection)?.ok())
 }
 
 /// Checks a service tool's arguments against its JSON schema, after correcting frequent mistakes of models.

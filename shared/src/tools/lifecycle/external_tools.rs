@@ -106,17 +106,38 @@ impl ExternalTools {
         self.vapi.delete_tool(&account, external_id, deadline).await.map_err(pinned)
     }
 
-    /// VAPI's ids of tools that call back to this one, except `kept`: leftovers of lost answers, crashes and former kinds.
+    /// VAPI's ids of tools that call back to this one: leftovers of lost answers, crashes and former kinds.
     pub(super) async fn leftover_tool_ids(
         &self,
         organization: OrganizationId,
         tool: ToolId,
-        kept: Option<&str>,
         deadline: Deadline,
     ) -> Result<Vec<String>> {
         let account = self.accounts.vapi(organization).await?;
-        let calling = self.vapi.tools_calling(&account, &self.callback(tool), deadline).await?;
-        Ok(calling.into_iter().map(|external| external.id).filter(|id| Some(id.as_str()) != kept).collect())
+        Ok(self.vapi.tools_calling(&account, &self.callback(tool), tool.generated_at(), deadline).await?)
+    }
+
+    /// VAPI's ids of this tool other than that of the row. `before`: ids from before the change.
+    pub(super) async fn former_tool_ids(
+        &self,
+        tool: &Tool,
+        before: [Option<&String>; 2],
+        deadline: Deadline,
+    ) -> Result<Vec<String>> {
+        let present = tool.external_tool_id.as_ref();
+        // VAPI still had the tool of before, so none was created in its place.
+        if present.is_some() && before.iter().all(|id| *id == present) {
+            return Ok(Vec::new());
+        }
+        let mut former = self.leftover_tool_ids(tool.organization_id, tool.id, deadline).await?;
+        former.retain(|id| Some(id) != present);
+        // VAPI may have lost the id of before the edit, or the replaced one, and assistants still name it.
+        for id in before.into_iter().flatten().filter(|id| Some(*id) != present) {
+            if !former.contains(id) {
+                former.push(id.clone());
+            }
+        }
+        Ok(former)
     }
 
     fn tokens(&self) -> Result<&ToolTokens> {

@@ -173,7 +173,7 @@ impl Lifecycle {
             return Ok(Progress::Settled("the tool is there"));
         }
         self.tools.release_name(organization, name, tool).await?;
-        let left = self.external.leftover_tool_ids(organization, tool, None, deadline).await?;
+        let left = self.external.leftover_tool_ids(organization, tool, deadline).await?;
         for external in &left {
             self.external.delete(organization, external, deadline).await?;
         }
@@ -387,14 +387,8 @@ impl Lifecycle {
                 self.tools.replace(&mut tool, &read, lease, None, None).await?;
             }
         }
-        let kept = tool.external_tool_id.as_deref();
-        let mut former = self.external.leftover_tool_ids(tool.organization_id, tool.id, kept, deadline).await?;
-        // VAPI may have lost the id of before the edit, or the replaced one, and assistants still name it.
-        for id in before.iter().chain(&replaced).filter(|id| Some(id.as_str()) != kept) {
-            if !former.contains(id) {
-                former.push(id.clone());
-            }
-        }
+        let former = [before.as_ref(), replaced.as_ref()];
+        let former = self.external.former_tool_ids(&tool, former, deadline).await?;
         if !self.follow(agents_have, &tool, &former, deadline).await? {
             return Ok(Progress::Unfinished("the tool has more agents than there is time; it goes on"));
         }

@@ -1,5 +1,7 @@
 //! The context of a tool call: its organization, subject, conversation and deadline.
 
+use std::time::Duration;
+
 use super::SourcePoll;
 use crate::{
     Deadline, Error, Result,
@@ -9,6 +11,9 @@ use crate::{
     },
     store::PhoneNumbers,
 };
+
+/// Minimal remaining time to start a call. An effect that begins later and is broken off would end unknown.
+pub const CALL_NEEDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 pub struct CallContext<'a> {

@@ -44,7 +44,7 @@ async fn a_slow_twilio_is_an_unclear_outcome_within_the_time_vapi_waits() {
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(60_000));
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let event = world.vapi_event(&call).within(Duration::from_millis(1_500));
+    let event = world.vapi_event(&call).within(Duration::from_millis(2_500));
     let answer = world.send("execute", &event).await;
     assert!(answer.sentence().contains("not known"), "{}", answer.body);
     assert_eq!(world.call_tool(&call).await.body, answer.body);
@@ -83,12 +83,24 @@ async fn a_twilio_that_cannot_be_reached_did_nothing() {
     let mut world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let event = world.vapi_event(&call).within(Duration::from_millis(1_200));
+    let event = world.vapi_event(&call).within(Duration::from_millis(2_500));
     let twilio = std::mem::replace(&mut world.process.execute.executor.services.twilio, nowhere());
     let answer = world.send("execute", &event).await;
     assert!(answer.sentence().contains("cannot be reached"), "{}", answer.body);
     assert!(world.aws.rows("idempotency").is_empty());
     world.process.execute.executor.services.twilio = twilio;
+    world.call_tool(&call).await.result();
+    assert_eq!(statuses(&world), ["failed", "succeeded"]);
+}
+
+#[tokio::test]
+async fn an_effect_does_not_begin_when_the_time_is_almost_over() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let late = world.send("execute", &world.vapi_event(&call).within(Duration::from_millis(1_200))).await;
+    assert!(late.sentence().contains("try again in a moment"), "{}", late.body);
+    assert!(world.twilio.requests().is_empty() && world.aws.rows("idempotency").is_empty());
     world.call_tool(&call).await.result();
     assert_eq!(statuses(&world), ["failed", "succeeded"]);
 }

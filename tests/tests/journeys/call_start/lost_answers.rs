@@ -1,4 +1,4 @@
-//! Outages of the database, and its answers that are lost, while a call starts.
+//! Outages of the database and of VAPI, and answers that are lost, while a call starts.
 
 use super::*;
 
@@ -46,4 +46,20 @@ async fn a_lost_answer_of_the_history_keeps_no_failure_from_the_call() {
     let run = world.executions().remove(0);
     assert_eq!((&run["status"], &run["trigger"]), (&json!("failed"), &json!("call_start")));
     assert_eq!(world.aws.row("calls", &call).unwrap()["failed_executions"], json!([run["id"]]));
+}
+
+#[tokio::test]
+async fn a_call_at_which_vapi_hangs_once_reaches_the_agent() {
+    let attempts = [(false, Effect::First, 2), (true, Effect::First, 1), (true, Effect::None, 2)];
+    for (bypass, effect, posts) in attempts {
+        let world = World::start().await;
+        if bypass {
+            bypassed(&world);
+        }
+        world.vapi.inject(Fault::delay(60_000).with_effect(effect).on("POST", "/"));
+        let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(4));
+        call_id(&world.send("call-start", &incoming).await);
+        let posted = world.vapi.requests().into_iter().filter(|request| request.method == "POST").count();
+        assert_eq!((world.vapi.calls_begun(), posted), (1, posts), "{bypass} {effect:?}");
+    }
 }

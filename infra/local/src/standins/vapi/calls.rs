@@ -188,13 +188,13 @@ impl Vapi {
         // A call belongs to its assistant's account; with an inline assistant, to the first account.
         let of_assistant = assistant.and_then(|assistant| assistant.get("orgId")?.as_str()).map(str::to_owned);
         let org = of_assistant.or_else(|| self.keys.first().map(|(_, org)| org.clone())).unwrap_or_default();
-        let live = state.calls.0.entry(id.clone()).or_insert_with(|| self.begin(call, &id, &org, controlled));
+        let begun = state.time();
+        let live = state.calls.0.entry(id.clone()).or_insert_with(|| self.begin(call, &id, &org, &begun, controlled));
         Ok(read(live.up_to_date(clock::now())))
     }
 
-    fn begin(&self, call: &PhoneCall, id: &str, org: &str, controlled: bool) -> Live {
+    fn begin(&self, call: &PhoneCall, id: &str, org: &str, begun: &str, controlled: bool) -> Live {
         let now = clock::now();
-        let begun = clock::iso(now);
         let address = self.url.get().map_or("", String::as_str);
         let mut monitor = json!({ "listenUrl": format!("{}/{id}/listen", address.replacen("http", "ws", 1)) });
         if controlled && let Some(monitor) = monitor.as_object_mut() {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 
 use super::index::{Builder, Index};
 use crate::{
-    Result,
+    Deadline, Result,
     models::{KnowledgeBase, KnowledgeBaseId, OrganizationId},
-    store::{KnowledgeBases, KnowledgeEntries},
+    store::{EntryPlace, KnowledgeBases, KnowledgeEntries},
 };
 
 /// Bytes of all cached indexes; the latest one is kept at any size.
@@ -24,10 +24,12 @@ pub struct Knowledge {
 
 impl Knowledge {
     pub fn new(bases: KnowledgeBases, entries: KnowledgeEntries) -> Self {
-        Self { bases, entries, cache: Arc::new(Mutex::new(IndexCache { largest: LARGEST_SHELF, indexes: Vec::new() })) }
+        let cache = IndexCache { largest: LARGEST_SHELF, indexes: Vec::new(), unfinished: None };
+        Self { bases, entries, cache: Arc::new(Mutex::new(cache)) }
     }
 
-    /// The base and its index. A cached index costs one small read, and is rebuilt only if the entries changed.
+    /// The base and its index; no index if it could not be read in time, and then the next request reads on. A cached index
+    /// costs one small read, and is rebuilt only if the entries changed.
     ///
     /// # Errors
     /// [`crate::Error::NotFound`] for an unknown base or one of another organization.
@@ -35,19 +37,25 @@ impl Knowledge {
         &self,
         organization: OrganizationId,
         id: KnowledgeBaseId,
-    ) -> Result<(KnowledgeBase, Arc<Index>)> {
+        deadline: Deadline,
+    ) -> Result<(KnowledgeBase, Option<Arc<Index>>)> {
         let base = self.bases.get(organization, id).await?;
         // Held during the build, so that concurrent requests share the index.
-        let mut cache = self.cache.lock().await;
+        let Ok(mut cache) = timeout(deadline.remaining(), self.cache.lock()).await else { return Ok((base, None)) };
         if let Some(index) = cache.take(id, base.version) {
-            return Ok((base, index));
+            return Ok((base, Some(index)));
         }
         // Entries may be newer than `base.version`; the next query then sees a new version and rebuilds.
-        let mut builder = Builder::new(&base.fields);
-        self.entries.each(organization, id, |entry| builder.add(&entry)).await?;
-        let index = Arc::new(builder.finish());
+        let mut begun = cache.take_unfinished(&base);
+        let Unfinished { builder, place, .. } = &mut begun;
+        let read = self.entries.each(organization, id, place, deadline, |entry| builder.add(&entry)).await;
+        if !matches!(read, Ok(true)) {
+            cache.unfinished = Some(begun);
+            return read.map(|_too_late| (base, None));
+        }
+        let index = Arc::new(begun.builder.finish());
         cache.put(id, base.version, Arc::clone(&index));
-        Ok((base, index))
+        Ok((base, Some(index)))
     }
 }
 
@@ -55,6 +63,15 @@ impl Knowledge {
 struct IndexCache {
     largest: usize,
     indexes: Vec<Kept>,
+    /// The index that was last begun and not finished.
+    unfinished: Option<Unfinished>,
+}
+
+struct Unfinished {
+    base: KnowledgeBaseId,
+    version: u64,
+    builder: Builder,
+    place: EntryPlace,
 }
 
 struct Kept {
@@ -73,6 +90,16 @@ impl IndexCache {
             let index = Arc::clone(&kept.index);
             self.indexes.push(kept);
             index
+        })
+    }
+
+    fn take_unfinished(&mut self, base: &KnowledgeBase) -> Unfinished {
+        let begun = self.unfinished.take_if(|begun| begun.base == base.id);
+        begun.filter(|begun| begun.version == base.version).unwrap_or_else(|| Unfinished {
+            base: base.id,
+            version: base.version,
+            builder: Builder::new(&base.fields),
+            place: EntryPlace::default(),
         })
     }
 
@@ -100,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_index_holds_for_its_version_only() {
-        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new() };
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: None };
         let base = KnowledgeBaseId::generate();
         cache.put(base, 1, index());
         assert!(cache.take(base, 1).is_some() && cache.take(base, 1).is_some());
@@ -111,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_least_lately_used_goes_first_and_the_newest_stays() {
-        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new() };
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: None };
         let [one, two, three] = std::array::from_fn(|_| KnowledgeBaseId::generate());
         cache.put(one, 1, index());
         cache.put(two, 1, index());

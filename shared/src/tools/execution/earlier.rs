@@ -1,0 +1,62 @@
+//! Outcomes of earlier attempts at an effect.
+
+use serde_json::{Map, Value};
+
+use super::{Executor, effect_key, replay, report, under_way};
+use crate::{
+    Result,
+    actions::{self, ActionTool},
+    idempotency::{Claim, Earlier, Outcome},
+    models::ExecutionStatus,
+    tool::{CallContext, ToolOutcome, arguments::Checked},
+};
+
+impl Executor {
+    /// The outcome of an earlier attempt at an effect that cannot begin now; `None` if it did not begin.
+    pub async fn outcome_before(
+        &self,
+        tool: &ActionTool,
+        arguments: &Map<String, Value>,
+        context: &CallContext<'_>,
+    ) -> Result<Option<ToolOutcome>> {
+        let Some(Checked { arguments, .. }) = tool.check(arguments).ok().filter(|_| tool.spec.acts()) else {
+            return Ok(None);
+        };
+        let key = effect_key(tool.id, context.subject, tool.significant(&arguments, context.conversation));
+        Ok(match self.claim(&key, context).await? {
+            Claim::Mine(ticket) => {
+                self.settle(ticket, Outcome::Released).await;
+                None
+            }
+            Claim::Completed(answer) => Some(replay(answer, ExecutionStatus::Replayed)),
+            Claim::Unknown { answer, .. } => Some(replay(answer, ExecutionStatus::Unknown)),
+            Claim::Running => Some(under_way()),
+        })
+    }
+
+    /// The answer for an effect that an earlier attempt left unknown, if its service shows that it happened.
+    pub(super) async fn find_again(
+        &self,
+        tool: &ActionTool,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        earlier: Earlier,
+    ) -> Option<ToolOutcome> {
+        let found = actions::find_again(&tool.action, &self.services, context, arguments, &earlier).await;
+        let recorded = match found {
+            Ok(None) => return None,
+            Ok(Some(outcome)) => {
+                let answer = Value::Object(outcome.answer);
+                self.idempotency.found(earlier, &answer).await.map(|()| answer)
+            }
+            Err(outage) => Err(outage),
+        };
+        match recorded {
+            Ok(answer) => Some(replay(answer, ExecutionStatus::Replayed)),
+            Err(outage) => {
+                report(&outage, tool.id, context.trigger);
+                None
+            }
+        }
+    }
+}
