@@ -495,15 +495,3 @@ async fn set_off(deps: &Deps, call: &CallId, messages: &[(Queued, Duration)], wi
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_writes_before_a_late_answer_end_before_twilio_gives_up() {
-        assert_eq!(aside(Deadline::after(WRITES_WITHIN)), ASIDE_WITHIN);
-        let left = WRITES_WITHIN.saturating_sub(ANSWER_WITHIN);
-        assert!(aside(Deadline::after(left)) <= left && WRITES_WITHIN < Duration::from_secs(15));
-    }
-}

@@ -107,10 +107,8 @@ impl Lease {
                 Ok(WriteResult::Refused(_)) | Err(Refused::Condition(_)) => {
                     return Err(Error::Conflict(format!("another change of this {what} is under way; try again")));
                 }
-                // Nobody may hold the lease: a run must be queued again.
-                Err(Refused::Busy(error)) => return Err(error),
-                Err(Refused::Other(error)) => {
-                    // The write may have succeeded.
+                // After `Busy` nobody may hold the lease: a run must be queued again. One of the writes may have succeeded.
+                Err(Refused::Busy(error) | Refused::Other(error)) => {
                     let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, lease().release()).await;
                     return Err(error);
                 }

@@ -93,7 +93,7 @@ impl Threads {
         match self.acquire(new, length, wait).await {
             Ok((thread, lease)) if thread.expires_at > Timestamp::now().as_seconds() => return Ok((thread, lease)),
             // Expired, but not yet dropped by DynamoDB.
-            Ok((thread, lease)) => self.drop_leased(thread.id, lease, deadline).await?,
+            Ok((thread, lease)) => self.drop_leased(thread.id, None, lease, deadline).await?,
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -326,22 +326,22 @@ impl Threads {
             Error::Conflict(_) => Error::Conflict("the thread is just being answered; try again in a moment".into()),
             error => error,
         })?;
-        if let Some(name) = name_key(&thread.name) {
-            let named = self.table.delete(name).when("#thread_id = :thread");
-            named.with([(":thread", text(id))]).unless_refused().await?;
-        }
-        self.drop_leased(id, lease, deadline).await
+        self.drop_leased(id, name_key(&thread.name), lease, deadline).await
     }
 
-    async fn drop_leased(&self, id: ThreadId, lease: Lease, deadline: Deadline) -> Result<()> {
-        match self.drop_items(id, &lease, deadline).await {
+    async fn drop_leased(&self, id: ThreadId, name: Option<Item>, lease: Lease, deadline: Deadline) -> Result<()> {
+        match self.drop_items(id, name, &lease, deadline).await {
             Ok(()) => Ok(()),
             Err(error) => lease.release().await.and(Err(error)),
         }
     }
 
     /// The row goes last, with its lease.
-    async fn drop_items(&self, id: ThreadId, lease: &Lease, deadline: Deadline) -> Result<()> {
+    async fn drop_items(&self, id: ThreadId, name: Option<Item>, lease: &Lease, deadline: Deadline) -> Result<()> {
+        if let Some(name) = name {
+            let named = self.table.delete(name).when("#thread_id = :thread");
+            named.with([(":thread", text(id))]).unless_refused().await?;
+        }
         let mut keys = Vec::new();
         let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);
         parts

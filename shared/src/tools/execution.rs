@@ -340,7 +340,7 @@ impl Executor {
         // The claim or the limits may have used up the time.
         if tool.spec.acts() && context.deadline.remaining() < request.needs {
             self.give_room_back(taken).await;
-            return Ok(unavailable());
+            return Err(Error::Unavailable("the database", "it left no time for the effect".into()));
         }
         let acted = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
         if acted.is_err() {

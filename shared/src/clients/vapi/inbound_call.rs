@@ -3,13 +3,12 @@
 //! The caller is waiting, so transient failures are retried while time allows. No conversation starts twice: VAPI gets a call's
 //! media only through its TwiML, and Twilio receives one.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::select_ok;
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 use super::{
     Account, Vapi,
@@ -45,24 +44,23 @@ pub struct InboundCall<'a> {
 
 impl Vapi {
     /// Forwards Twilio's form about an incoming call unchanged, and returns the TwiML. No key is needed: VAPI has the assistant
-    /// of the number. Retried on any transient failure, since Twilio's own retries carry the same `CallSid`; an attempt that hangs
-    /// leaves time for the next.
+    /// of the number. Retried on any transient failure and beside an attempt that hangs, since Twilio's own retries carry the same
+    /// `CallSid`.
     pub async fn inbound_call(&self, form: Vec<u8>, deadline: Deadline) -> Result<String, Error> {
         let url = format!("{}/twilio/inbound_call", self.base_url);
-        let first = deadline.leaving_a_third();
         let attempt = async || {
-            let request = self.http.post(&url).body(form.clone()).timeout(attempt_within(first, deadline));
+            let request = self.http.post(&url).body(form.clone()).timeout(deadline.remaining());
             let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
             once(UpstreamService::Vapi, request).await
         };
-        let twiml = retrying(Retry::Harmless, deadline, attempt).await?;
+        let twiml = beside_a_hang(deadline, || retrying(Retry::Harmless, deadline, &attempt)).await?;
         String::from_utf8(twiml).map_err(|error| {
             Error::because(UpstreamService::Vapi, Failure::Undecodable("the TwiML is not UTF-8".into()), error)
         })
     }
 
-    /// Creates a call with media from Twilio (provider bypass), and returns the TwiML. After a lost answer the call is searched
-    /// by its name, the `CallSid`, before another one is created.
+    /// Creates a call with media from Twilio (provider bypass), and returns the TwiML. After a lost answer, or beside an attempt
+    /// that hangs, the call is searched by its name, the `CallSid`, before another one is created.
     pub async fn create_inbound_call(
         &self,
         account: &Account,
@@ -86,10 +84,9 @@ impl Vapi {
         if let Some(body) = body.as_object_mut().filter(|_| !overrides.is_empty()) {
             body.insert("assistantOverrides".into(), overrides.into());
         }
-        let perhaps_made = &AtomicBool::new(false);
+        let (perhaps_made, begun) = (&AtomicBool::new(false), &AtomicBool::new(false));
         let (name, since) = (name(call.name), Timestamp::now().minus(CLOCKS_DIFFER));
         let sought = NamedCall { phone_number_id: call.phone_number_id, name: &name, since, until: None };
-        let first = deadline.leaving_a_third();
         let attempt = async || {
             if perhaps_made.load(Ordering::Relaxed)
                 && let Some(made) = self.call_named(account, sought, deadline).await?
@@ -97,8 +94,7 @@ impl Vapi {
             {
                 return Ok(twiml);
             }
-            let within = attempt_within(first, deadline);
-            let request = self.request(account, Method::POST, "/call").json(&body).timeout(within);
+            let request = self.request(account, Method::POST, "/call").json(&body).timeout(deadline.remaining());
             let created =
                 once(UpstreamService::Vapi, request).await.and_then(|answer| read_json(UpstreamService::Vapi, &answer));
             let created: Value = created.inspect_err(|error: &Error| {
@@ -106,14 +102,25 @@ impl Vapi {
             })?;
             twiml_of(&created)
         };
-        retrying(Retry::Harmless, deadline, attempt).await
+        let attempts = || {
+            // An attempt that hangs may have made it, too.
+            perhaps_made.fetch_or(begun.swap(true, Ordering::Relaxed), Ordering::Relaxed);
+            retrying(Retry::Harmless, deadline, &attempt)
+        };
+        beside_a_hang(deadline, attempts).await
     }
 }
 
-/// An attempt that hangs ends with `first`, unless that comes too soon.
-fn attempt_within(first: Deadline, deadline: Deadline) -> Duration {
-    let (first, rest) = (first.remaining(), deadline.remaining());
-    if first < rest / 3 { rest } else { first }
+/// Attempts that hang go on after two thirds of the time, and others begin beside them: the first success counts.
+async fn beside_a_hang<T, F>(deadline: Deadline, attempts: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut first = Box::pin(attempts());
+    match timeout(deadline.leaving_a_third().remaining(), &mut first).await {
+        Ok(result) => result,
+        Err(_hangs) => select_ok([first, Box::pin(attempts())]).await.map(|(done, _)| done),
+    }
 }
 
 fn twiml_of(call: &Value) -> Result<String, Error> {

@@ -87,7 +87,7 @@ impl ServiceRequest {
         attempt: Attempt<'_>,
         hidden: &HiddenTexts,
     ) -> ToolOutcome {
-        let keyed = self.template.idempotency_key.is_some();
+        let keyed = self.effect && self.template.idempotency_key.is_some();
         let deadline = if keyed { of_first_try(context.deadline) } else { context.deadline };
         let first = self.send(services, &context.until(deadline), arguments, attempt, hidden).await;
         let may_repeat = keyed && matches!(first.effect, Effect::Unknown { .. });
@@ -265,10 +265,11 @@ impl ServiceRequest {
     }
 }
 
-/// A first request that hangs leaves time for the second, if there is enough for both.
+/// A first request that hangs leaves time for the second, unless a slow one would need that time itself.
 fn of_first_try(deadline: Deadline) -> Deadline {
     // The pause with its jitter is at most twice as long.
-    if deadline.remaining() / 3 > PAUSE * 2 + SECOND_TRY_NEEDS { deadline.leaving_a_third() } else { deadline }
+    let second = PAUSE * 2 + SECOND_TRY_NEEDS * 2;
+    if deadline.remaining() > second * 3 { deadline.reserving(second) } else { deadline }
 }
 
 fn unusable() -> NoRequest {
@@ -375,8 +376,8 @@ mod tests {
     #[test]
     fn a_first_request_that_hangs_leaves_time_for_the_second() {
         let of_first = |seconds| of_first_try(Deadline::after(Duration::from_secs(seconds))).remaining().as_secs_f64();
-        assert!((11.0..=12.0).contains(&of_first(18)));
-        assert!((4.0..=5.0).contains(&of_first(5)), "there is no time for a second one");
+        assert!((13.0..=14.0).contains(&of_first(18)));
+        assert!((9.0..=10.0).contains(&of_first(10)), "a slow first one needs the time");
     }
 
     #[test]

@@ -57,7 +57,7 @@ async fn a_call_at_which_vapi_hangs_once_reaches_the_agent() {
             bypassed(&world);
         }
         world.vapi.inject(Fault::delay(60_000).with_effect(effect).on("POST", "/"));
-        let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(4));
+        let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(6));
         call_id(&world.send("call-start", &incoming).await);
         let posted = world.vapi.requests().into_iter().filter(|request| request.method == "POST").count();
         assert_eq!((world.vapi.calls_begun(), posted), (1, posts), "{bypass} {effect:?}");

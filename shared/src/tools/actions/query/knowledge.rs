@@ -13,6 +13,7 @@ use crate::{
 
 /// Bytes of all cached indexes; the latest one is kept at any size.
 const LARGEST_SHELF: usize = 64 * 1024 * 1024;
+const MOST_UNFINISHED: usize = 2;
 
 /// Reads knowledge bases, and caches their indexes. Clones share the cache.
 #[derive(Clone)]
@@ -24,7 +25,7 @@ pub struct Knowledge {
 
 impl Knowledge {
     pub fn new(bases: KnowledgeBases, entries: KnowledgeEntries) -> Self {
-        let cache = IndexCache { largest: LARGEST_SHELF, indexes: Vec::new(), unfinished: None };
+        let cache = IndexCache { largest: LARGEST_SHELF, indexes: Vec::new(), unfinished: Vec::new() };
         Self { bases, entries, cache: Arc::new(Mutex::new(cache)) }
     }
 
@@ -50,7 +51,7 @@ impl Knowledge {
         let Unfinished { builder, place, .. } = &mut begun;
         let read = self.entries.each(organization, id, place, deadline, |entry| builder.add(&entry)).await;
         if !matches!(read, Ok(true)) {
-            cache.unfinished = Some(begun);
+            cache.put_unfinished(begun);
             return read.map(|_too_late| (base, None));
         }
         let index = Arc::new(begun.builder.finish());
@@ -63,8 +64,8 @@ impl Knowledge {
 struct IndexCache {
     largest: usize,
     indexes: Vec<Kept>,
-    /// The index that was last begun and not finished.
-    unfinished: Option<Unfinished>,
+    /// Indexes that are not finished, the newest last.
+    unfinished: Vec<Unfinished>,
 }
 
 struct Unfinished {
@@ -94,13 +95,21 @@ impl IndexCache {
     }
 
     fn take_unfinished(&mut self, base: &KnowledgeBase) -> Unfinished {
-        let begun = self.unfinished.take_if(|begun| begun.base == base.id);
+        let at = self.unfinished.iter().position(|begun| begun.base == base.id);
+        let begun = at.map(|at| self.unfinished.remove(at));
         begun.filter(|begun| begun.version == base.version).unwrap_or_else(|| Unfinished {
             base: base.id,
             version: base.version,
             builder: Builder::new(&base.fields),
             place: EntryPlace::default(),
         })
+    }
+
+    fn put_unfinished(&mut self, begun: Unfinished) {
+        self.unfinished.push(begun);
+        if self.unfinished.len() > MOST_UNFINISHED {
+            self.unfinished.remove(0);
+        }
     }
 
     fn put(&mut self, base: KnowledgeBaseId, version: u64, index: Arc<Index>) {
@@ -127,7 +136,7 @@ mod tests {
 
     #[test]
     fn an_index_holds_for_its_version_only() {
-        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: None };
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: Vec::new() };
         let base = KnowledgeBaseId::generate();
         cache.put(base, 1, index());
         assert!(cache.take(base, 1).is_some() && cache.take(base, 1).is_some());
@@ -138,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_least_lately_used_goes_first_and_the_newest_stays() {
-        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: None };
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: Vec::new() };
         let [one, two, three] = std::array::from_fn(|_| KnowledgeBaseId::generate());
         cache.put(one, 1, index());
         cache.put(two, 1, index());
