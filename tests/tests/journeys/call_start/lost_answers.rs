@@ -63,3 +63,13 @@ async fn a_call_at_which_vapi_hangs_once_reaches_the_agent() {
         assert_eq!((world.vapi.calls_begun(), posted), (1, posts), "{bypass} {effect:?}");
     }
 }
+
+/// The attempt that begins beside it takes as long.
+#[tokio::test]
+async fn a_call_at_which_vapi_is_slow_reaches_the_agent() {
+    let world = World::start().await;
+    world.vapi.inject(Fault::delay(7_000).with_effect(Effect::First).on("POST", "/").times(2));
+    let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(9));
+    call_id(&world.send("call-start", &incoming).await);
+    assert_eq!(world.vapi.calls_begun(), 1);
+}
