@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { restored, written } from '../assets/shell/draft.js';
-import { changes } from '../assets/shell/schema.js';
+import { changes, cleaned } from '../assets/shell/schema.js';
 
 const draft = (value, { base = '', since = '' } = {}) => written({ since, value, base: since && base });
 
@@ -12,7 +12,8 @@ test('a draft keeps no value of a secret, and all else of it', () => {
     signing_secret: { mode: 'fixed', value: 'whsec_six' },
     body: { api_key: { mode: 'ai', prompt: 'The key' }, line: { mode: 'fixed', value: 'seven', secret: true }, day: { mode: 'fixed', value: 'Tuesday', secret: false } },
   };
-  assert.deepEqual(restored(draft(value), '', {}), {
+  const { first, moved } = restored(draft(value), '', {});
+  assert.deepEqual({ moved, first: cleaned(first) }, {
     moved: false,
     first: {
       pins: ['three'], tokens: 5, signing_secret: { mode: 'fixed' },
@@ -29,6 +30,33 @@ test('a draft of the same version takes its secrets from that version', () => {
   assert.deepEqual([changes(base, first), moved], [{ description: 'Books a day.' }, false]);
   const without = { description: 'Books.', body: { line: masked } };
   assert.deepEqual(changes(base, restored(draft(without, { base, since: '3' }), '3', base).first), { signing_secret: null, body: { line: masked } }, 'the person removed them');
+});
+
+test('a list of secrets is not kept, whatever gives its values', () => {
+  const list = { mode: 'array_extendable', fixedValues: ['TOPSECRET'], aiExtension: { enabled: true, prompt: 'More' } };
+  const value = { body: { token: list, marked: { ...list, secret: true }, pin: { digits: 'TOPSECRET', more: { value: 'TOPSECRET' } }, tags: { ...list, fixedValues: ['one'] } } };
+  const { fixedValues: _, ...rest } = list;
+  const text = draft(value);
+  assert.ok(!text.includes('TOPSECRET'), text);
+  assert.deepEqual(cleaned(restored(text, '', {}).first), { body: { token: rest, marked: { ...rest, secret: true }, pin: {}, tags: { ...list, fixedValues: ['one'] } } });
+});
+
+test('a secret that another variant replaced leaves nothing of its own', () => {
+  const base = { label: 'A', body: { api_key: { mode: 'fixed', value: '[secret]' } } };
+  const byModel = { mode: 'ai', prompt: 'The key' };
+  const after = (mine) => restored(draft(mine, { base, since: '1' }), '1', base).first;
+  assert.deepEqual(after({ ...base, body: { api_key: byModel } }).body.api_key, byModel);
+  const extended = { mode: 'array_extendable', aiExtension: { enabled: true, prompt: 'p' } };
+  assert.deepEqual(after({ ...base, body: { api_key: extended } }).body.api_key, extended);
+  assert.deepEqual(after({ ...base, signing_secret: 'typed' }), base);
+});
+
+test('a secret in short form stays removed, and a replaced one is that of the version', () => {
+  const base = { label: 'A', api_key: '[secret]', signing_secret: { mode: 'fixed', value: '[secret]' } };
+  const after = (mine) => restored(draft(mine, { base, since: '1' }), '1', base).first;
+  assert.deepEqual(changes(base, after({ label: 'B', signing_secret: base.signing_secret })), { label: 'B', api_key: null });
+  assert.deepEqual(changes(base, after({ label: 'B', api_key: 'typed', signing_secret: 'typed' })), { label: 'B' });
+  assert.deepEqual(changes(base, cleaned(after({ ...base, body: { token: 'typed', day: 1 } }))), { body: { day: 1 } });
 });
 
 test('a draft of an earlier version is made to this one, or is none without its base', () => {

@@ -4,9 +4,10 @@ import test from 'node:test';
 
 import { compared, differences, filled } from '../assets/executions/compare.js';
 import { actionOf, placeOf } from '../assets/audit/words.js';
-import { asNumber, erase } from '../assets/erasure/erasing.js';
+import { erase } from '../assets/erasure/erasing.js';
 import { faultOf } from '../assets/shell/fault.js';
 import { asked, SINCE } from '../assets/shell/filters.js';
+import { asNumber } from '../assets/shell/phone_number.js';
 import { planOf } from '../assets/events/replays.js';
 import { canRetry } from '../assets/runs/retry.js';
 import { RIGHTS } from '../assets/members/rights.js';
@@ -58,6 +59,9 @@ test('an erasure goes on until all was looked at, and sums its counts', async ()
   assert.deepEqual([found.deleted, found.runs_under_way, found.complete], [{ calls: 2, runs: 4 }, ['r'], false]);
   assert.deepEqual(bodies.map(({ cursor }) => cursor), [undefined, 'runs']);
   assert.deepEqual(['+1 (415) 555-0101', '4155550101', '+0123456789', ''].map(asNumber), ['+14155550101', null, null, null]);
+  const notDialledFromAbroad = ['+44 (0)20 7946 0000', '+44(\u00a00 ) 20 7946 0000', '+44 ( 0)20 7946 0000'];
+  assert.deepEqual(notDialledFromAbroad.map(asNumber), [null, null, null]);
+  assert.deepEqual(['+39 (06) 1234567', '+49.(30)\u00a00000-001', '+1 (555-0) 100001'].map(asNumber), ['+39061234567', '+49300000001', '+15550100001']);
 });
 
 /** In the order of the rights that the page names. */

@@ -5,7 +5,7 @@ import test from 'node:test';
 import { inParts } from '../assets/knowledge/tables.js';
 import { refusal } from '../assets/shell/problems.js';
 import { withNew, without } from '../assets/shell/rows.js';
-import { begun, begunAs, changes, cleaned, halves, parsed, partsOf, problemsAt, rebased, resolved, SECRET, typeIn, variantsOf, wordsOf } from '../assets/shell/schema.js';
+import { begun, begunAs, changes, cleaned, halves, parsed, partsOf, problemsAt, rebased, resolved, SECRET, turned, typeIn, variantsOf, wordsOf } from '../assets/shell/schema.js';
 import { argumentsOf, configOf } from '../assets/tools/configs.js';
 
 const known = JSON.parse(readFileSync(new URL('../assets/forms.json', import.meta.url)));
@@ -62,6 +62,41 @@ test('the changes of a draft are made to the version that somebody else saved', 
   const theirs = { label: 'A', text: { mode: 'fixed', value: 'x', note: 'n' }, to: [1, 2], gone: 1, secret: 's' };
   assert.deepEqual(rebased(base, mine, theirs), { label: 'B', text: { mode: 'fixed', value: 'y', note: 'n' }, to: [1, 2], more: 2, secret: 's' });
   assert.deepEqual(rebased(base, { ...base, label: 'B' }, { ...base, label: 'C' }), { ...base, label: 'B' }, 'what both changed is as the draft has it');
+});
+
+test('a part whose variant either side changed is as the draft has it', () => {
+  const text = (value) => ({ mode: 'fixed', value });
+  const byModel = { mode: 'ai', prompt: 'p' };
+  const list = (...fixedValues) => ({ mode: 'array_extendable', fixedValues });
+  const both = { ...list('a', 'b'), aiExtension: { enabled: true } };
+  const cases = [
+    [text('a'), byModel, text('b'), byModel],
+    [text('a'), text('b'), byModel, text('b')],
+    ['https://a.example', byModel, text('https://b.example'), byModel],
+    [text('https://a.example'), text('https://b.example'), { ...text('https://a.example'), secret: true }, { ...text('https://b.example'), secret: true }],
+    [text(['a']), list('a'), text(['b']), list('a')],
+    [list('a'), { ...list('a'), aiExtension: { enabled: true } }, list('a', 'b'), both],
+    [{ type: 'number', number: '+1' }, { type: 'number', number: '+2' }, { type: 'sip', uri: 'sip:a' }, { type: 'number', number: '+2' }],
+    [{ do: 'hang_up' }, { do: 'leave_message', message: 'm' }, { do: 'hang_up', later: 1 }, { do: 'leave_message', message: 'm' }],
+    [{ type: ['string', 'null'] }, { type: ['string', 'null'], title: 't' }, { type: ['string', 'null'], format: 'f' }, { type: ['string', 'null'], title: 't', format: 'f' }],
+  ];
+  for (const [base, mine, theirs, expected] of cases) assert.deepEqual(rebased({ to: base }, { to: mine }, { to: theirs }).to, expected);
+});
+
+test('another way to sign in at a model can be chosen, and keeps the members that both have alike', () => {
+  const ways = { oneOf: [{ title: 'API key', $ref: '#/LlmKey' }, { title: 'OAuth client', $ref: '#/LlmClient' }] };
+  const nameOf = (value) => variantsOf(ways, known, value).chosen?.name;
+  assert.deepEqual([{ verify_claims: true }, { api_key: 'k', model: 'm' }, { client_id: 'c', model: 'm' }, { other: 1 }].map(nameOf), ['API key', 'API key', 'OAuth client', undefined]);
+  const { variants: [key, client], by } = variantsOf(ways, known, undefined);
+  const before = { verify_claims: true, model: 'm', api_key: 'k', base_url: 'https://a.example' };
+  const after = turned(before, key, client, by, known);
+  assert.deepEqual([cleaned(after), nameOf(after)], [{ verify_claims: true, model: 'm' }, 'OAuth client']);
+  const back = turned({ ...after, client_secret: 's' }, client, key, by, known);
+  assert.deepEqual([cleaned(back), nameOf(back)], [{ verify_claims: true, model: 'm' }, 'API key']);
+  assert.equal(nameOf(turned(undefined, null, client, by, known)), 'OAuth client');
+  const text = variantsOf(member('SmsConfig', 'text'), known, 'Hello');
+  const [short, fixed, ai] = text.variants;
+  assert.deepEqual([turned('Hello', short, fixed, text.by, known), turned({ mode: 'fixed', value: 'x' }, fixed, ai, text.by, known), turned({ mode: 'fixed' }, fixed, short, text.by, known)], [{ mode: 'fixed' }, { mode: 'ai' }, undefined]);
 });
 
 test('a problem stands at its field, or at the nearest that is shown', () => {

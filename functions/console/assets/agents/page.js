@@ -9,7 +9,6 @@ import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
 import { Sure } from '../shell/acting.js';
 
-const NEVER = () => null;
 const MAKE = { schema: 'NewAgent', first: ['external_assistant_id', 'name'], words: { labels: { external_assistant_id: 'Assistant’s id at VAPI' } } };
 const COLUMNS = [
   { head: 'Name', cls: 'c-who wrap', cell: ({ name }) => html`<bdi>${name}</bdi>`, below: (agent) => html`<span class="below quiet"><code>${agent.external_assistant_id}</code></span>` },
@@ -24,7 +23,7 @@ export function View(told) {
 
 function Agent({ agent, api, slug, refused, gone }) {
   const path = `agents/${agent.id}`;
-  const tools = useLive(`${slug} ${agent.id} tools`, () => api.read(`${path}/tools`), NEVER);
+  const tools = useLive(`${slug} ${agent.id} tools`, () => api.read(`${path}/tools`));
   const all = useChoices(api, slug, 'tools', ({ label }) => label);
   const bases = useChoices(api, slug, 'knowledge-bases', ({ name }) => name);
   const { synced = true, unmanaged = [], dead = [] } = tools.data ?? {};

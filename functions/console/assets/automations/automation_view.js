@@ -20,7 +20,6 @@ import { Memory } from './memory.js';
 import { draftOf, stepTo } from './words.js';
 
 const EVERY = 3_000;
-const NEVER = () => null;
 
 /** `saved` is the answer to the text that was just saved. */
 export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
@@ -29,8 +28,8 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
   const { data: automation, error, at } = live;
   const shown = Number(query.version) || automation?.active_version || automation?.version;
   const revision = automation?.revision;
-  const versions = useLive(revision ? `${id} ${revision}` : null, () => api.read(`${path}/versions`, { limit: 50 }), NEVER);
-  const version = useLive(shown ? `${id} ${shown}` : null, () => api.read(`${path}/versions/${shown}`), NEVER);
+  const versions = useLive(revision ? `${id} ${revision}` : null, () => api.read(`${path}/versions`, { limit: 50 }));
+  const version = useLive(shown ? `${id} ${shown}` : null, () => api.read(`${path}/versions/${shown}`));
   // A second click comes before the new revision.
   const [{ of, diagnostics = [], problem, acted }, tell] = useState({});
   const crumb = { word: 'Automations', href: addressOf({ slug, page: 'automations' }) };
@@ -123,7 +122,7 @@ function Newest({ path, api, slug, id }) {
 }
 
 function Diff({ path, api, from, to }) {
-  const { data } = useLive(`${path} ${from} ${to}`, () => api.read(`${path}/diff`, { from, to }), NEVER);
+  const { data } = useLive(`${path} ${from} ${to}`, () => api.read(`${path}/diff`, { from, to }));
   if (!data) return null;
   return html`<section aria-labelledby="h-diff"><div class="titled"><h2 id="h-diff">Version ${from} to ${to}</h2><span class="quiet small">${countOf(data.changes)}</span></div>
     <${Differences} of=${data.changes} />${data.truncated && html`<p class="quiet small">There are more than are listed.</p>`}</section>`;

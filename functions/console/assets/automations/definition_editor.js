@@ -23,8 +23,6 @@ import { begunFrom, TEMPLATES } from './templates.js';
 import { replace, show, TextField, useSaveKey } from './text_field.js';
 import { draftOf } from './words.js';
 
-const NEVER = () => null;
-
 /** The next version of `automation`, or a new one. */
 export function View(told) {
   return told.automation ? html`<${EditAutomation} ...${told} />` : html`<${NewAutomation} ...${told} />`;
@@ -39,7 +37,7 @@ function baseOf({ version, revision }) {
 function NewAutomation({ api, slug, role, query, onSaved }) {
   const template = TEMPLATES.find(({ id }) => id === query.template) ?? TEMPLATES[0];
   const tools = template.tools.map((name) => `name=${name}`).join('&');
-  const known = useLive(`${slug} ${template.id}`, () => api.read(`discover/fetch_tool_data?${tools}`), NEVER);
+  const known = useLive(`${slug} ${template.id}`, () => api.read(`discover/fetch_tool_data?${tools}`));
   const look = { title: 'New automation', crumb: { word: 'Automations', href: addressOf({ slug, page: 'automations' }) }, acts: html`<${Choices} label="Begin with" of=${TEMPLATES.map(({ id, word }) => [id, word])} to=${(template) => addressOf({ slug, page: 'automations', id: 'new', query: { template } })} chosen=${template.id} />` };
   // Without the fingerprints the dry run asks for them.
   if (!known.data && !known.error) return html`<${Main} ...${look} />`;

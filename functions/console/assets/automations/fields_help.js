@@ -4,7 +4,6 @@ import { html, useState } from '../htm-preact.js';
 import { Failed, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 
-const NEVER = () => null;
 /** The function for agents that takes a definition. */
 const SAVES = 'deploy_automation';
 
@@ -23,7 +22,7 @@ function Opened({ word, name, children }) {
 }
 
 function Definition({ api, slug }) {
-  const { data, error, again } = useLive(`${slug} fields`, () => api.read('agent-tools', { format: 'json-schema' }), NEVER);
+  const { data, error, again } = useLive(`${slug} fields`, () => api.read('agent-tools', { format: 'json-schema' }));
   const schema = data?.tools.find(({ name }) => name === SAVES)?.parameters?.properties?.automation;
   if (error) return html`<${Failed} what="The fields" error=${error} again=${again} />`;
   if (!data) return html`<${Skeleton} what="The fields" />`;
@@ -31,7 +30,7 @@ function Definition({ api, slug }) {
 }
 
 function Tool({ api, slug, tool }) {
-  const { data, error, again } = useLive(`${slug} ${tool}`, () => api.read('discover/fetch_tool_data', { name: tool }), NEVER);
+  const { data, error, again } = useLive(`${slug} ${tool}`, () => api.read('discover/fetch_tool_data', { name: tool }));
   if (error) return html`<${Failed} what="The tool" error=${error} again=${again} />`;
   if (!data) return html`<${Skeleton} what="The tool" />`;
   const [found] = data.tools;

@@ -1,11 +1,11 @@
 // Calls, newest first.
 
-import { asNumber } from '../erasure/erasing.js';
 import { html } from '../htm-preact.js';
 import { Filtered, useNames } from '../shell/filtered.js';
 import { SINCE } from '../shell/filters.js';
 import { length, Moment } from '../shell/moments.js';
 import { dollars } from '../shell/money.js';
+import { asNumber } from '../shell/phone_number.js';
 import { Status } from '../shell/status.js';
 import { CallView } from './call_view.js';
 import { callerOf } from './words.js';

@@ -2,12 +2,6 @@
 
 const WORDS = { threads: 'Conversations' };
 
-/** E.164 without separators; null if the text is no number. */
-export function asNumber(text) {
-  const plain = String(text).replaceAll(/[\s().-]/g, '');
-  return /^\+[1-9]\d{6,14}$/.test(plain) ? plain : null;
-}
-
 export function wordsOf(name) {
   return WORDS[name] ?? name[0].toUpperCase() + name.slice(1).replaceAll('_', ' ');
 }

@@ -3,9 +3,10 @@
 import { html, useRef, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
 import { Main } from '../shell/main.js';
+import { asNumber } from '../shell/phone_number.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
-import { asNumber, erase, wordsOf } from './erasing.js';
+import { erase, wordsOf } from './erasing.js';
 
 const TAKES = [
   'Calls from and to the number, with the executions in them',
@@ -41,7 +42,7 @@ export function View({ api, slug, role }) {
     <form class="form" aria-label="Erasure" onSubmit=${begin}>
       <label>Phone number<input id="erase-number" type="tel" autocomplete="off" placeholder="+14155550101" value=${number} disabled=${Boolean(refused)} aria-describedby="erase-says" onInput=${({ target }) => type(target.value)} /></label>
       <label>Type it again to confirm<input id="erase-again" type="tel" autocomplete="off" value=${again} disabled=${Boolean(refused)} onInput=${({ target }) => repeat(target.value)} /></label>
-      <p id="erase-says" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : 'status'}>${problem ?? refused ?? (number && meant === null ? 'Begin with + and the country code, then digits.' : again && asNumber(again) !== meant ? 'The two numbers differ.' : '')}</p>
+      <p id="erase-says" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : 'status'}>${problem ?? refused ?? (number && meant === null ? 'Begin with + and the country code, without (0).' : again && asNumber(again) !== meant ? 'The two numbers differ.' : '')}</p>
       <div class="chips"><button class="btn grave" id="erase" aria-disabled=${ready ? null : 'true'}>${busy ? 'Deleting …' : 'Delete the data of this number'}</button>
         ${busy && html`<button type="button" class="btn" onClick=${() => { stopped.current = true; }}>Stop</button>`}</div>
     </form>

@@ -16,7 +16,6 @@ import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { compared, differences, filled } from './compare.js';
 
-const NEVER = () => null;
 const EVERY = 1_500;
 const PAGE = 200;
 const MOST_PAGES = 10;
@@ -95,7 +94,7 @@ function Beside({ execution, api, role }) {
     const [caller_phone_number, called_phone_number] = direction === 'outbound' ? [to, from] : [from, to];
     const numbers = Object.fromEntries(Object.entries({ caller_phone_number, called_phone_number }).filter(([, number]) => /^\+\d+$/.test(number ?? '')));
     return api.act('POST', 'tools/test', { tool_id, arguments: whole, dry_run: true, ...numbers });
-  }, NEVER);
+  });
   const shown = now.data;
   const rows = compared(whole, shown, before);
   const hidden = compared(given, shown, before).given.filter(({ state }) => state === 'hidden');

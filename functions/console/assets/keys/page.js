@@ -10,7 +10,6 @@ import { Sure } from '../shell/acting.js';
 import { SavedForm } from '../shell/saving.js';
 import { Status } from '../shell/status.js';
 
-const NEVER = () => null;
 const SERVICES = {
   vapi: { title: 'VAPI', about: 'The account in which your assistants and their tools are.', schema: { title: 'Key', $ref: '#/VapiKey' }, then: 'Agents and tools of this account stop working until another key is stored. It is refused while agents or tools belong to the account.' },
   llm: { title: 'Language model', about: 'The service that writes answers in the chat, and in runs of automations.', schema: { properties: { key: { oneOf: [{ title: 'API key', $ref: '#/LlmKey' }, { title: 'OAuth client', $ref: '#/LlmClient' }] } }, required: ['key'] }, then: 'The platform’s model answers from now on, and its budget counts.' },
@@ -18,7 +17,7 @@ const SERVICES = {
 const WORDS = { labels: { api_key: 'API key', webhook_bearer: 'Bearer token of the credential', base_url: 'Base URL', token_url: 'Token URL', key: 'How it signs in' }, variants: { 'key.API key': 'With an API key', 'key.OAuth client': 'As an OAuth client' } };
 
 export function View({ api, slug, role }) {
-  const { data, error, at, again } = useLive(`${slug} keys`, () => api.read('keys'), NEVER);
+  const { data, error, at, again } = useLive(`${slug} keys`, () => api.read('keys'));
   const refused = whyNot(role, 'admin');
   return html`<${Main} title="Service keys"><div class="body">
     <p class="quiet">Without a key of your own, the platform’s account is used. A stored key is kept in a vault and shown to nobody.</p>

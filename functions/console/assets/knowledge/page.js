@@ -11,7 +11,6 @@ import { addressOf } from '../shell/route.js';
 import { Act, Problem, Sure, useAct } from '../shell/acting.js';
 import { inParts } from './tables.js';
 
-const NEVER = () => null;
 const MAKE = { schema: 'NewKnowledgeBase', first: ['name', 'description', 'fields'] };
 const COLUMNS = [
   { head: 'Name', cls: 'c-who wrap', cell: ({ name }) => html`<bdi>${name}</bdi>`, below: ({ description }) => html`<span class="below quiet"><bdi>${description}</bdi></span>` },
@@ -27,7 +26,7 @@ export function View(told) {
 
 function Base({ base, api, slug, again, gone, refused }) {
   const path = `knowledge-bases/${base.id}`;
-  const entries = useLive(`${slug} ${base.id} entries ${base.version}`, () => api.read(`${path}/entries`, { limit: 20 }), NEVER);
+  const entries = useLive(`${slug} ${base.id} entries ${base.version}`, () => api.read(`${path}/entries`, { limit: 20 }));
   const agents = useChoices(api, slug, 'agents', ({ name }) => name);
   const names = base.agent_ids.map((id) => agents.find(({ value }) => value === id)?.word ?? 'an agent');
   return html`<section data-base=${base.entries}><h2><bdi>${base.name}</bdi></h2>${base.description && html`<p class="quiet" dir="auto">${base.description}</p>`}

@@ -5,12 +5,11 @@ import { Failed, Skeleton } from './list.js';
 import { useLive } from './live.js';
 import { Act, Problem, useAct } from './acting.js';
 
-const NEVER = () => null;
 const MOST = 200;
 
 /** `{value, word}` of fitting things; empty until the answer comes. */
 export function useChoices(api, slug, path, wordOf, valueOf = ({ id }) => id, fits = () => true) {
-  const { data } = useLive(`${slug} choices ${path}`, () => api.read(path, { limit: MOST }), NEVER);
+  const { data } = useLive(`${slug} choices ${path}`, () => api.read(path, { limit: MOST }));
   return (data?.items ?? []).filter(fits).map((item) => ({ value: valueOf(item), word: wordOf(item) }));
 }
 

@@ -9,7 +9,6 @@ import { whyNot } from './roles.js';
 import { addressOf } from './route.js';
 import { SavedForm } from './saving.js';
 
-const NEVER = () => null;
 const NEW = 'new';
 
 /**
@@ -47,7 +46,7 @@ export function Collection({ told, page, title, one, path = page, icon, columns,
 }
 
 function One({ id, one, icon, path, api, slug, back, detail }) {
-  const { data, error, again } = useLive(`${slug} ${id}`, () => api.read(`${path}/${encodeURIComponent(id)}`), NEVER);
+  const { data, error, again } = useLive(`${slug} ${id}`, () => api.read(`${path}/${encodeURIComponent(id)}`));
   if (data) return detail(data, again);
   const gone = error instanceof Refused && error.status === 404;
   if (gone) return html`<${Nothing} icon=${icon} title="It is not there"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${back}>See all</a><//>`;

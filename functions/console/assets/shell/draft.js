@@ -5,12 +5,15 @@ import { kept, LEFT } from '../session/kept.js';
 import { nameOf } from './drafts.js';
 import { rebased, SECRET, typeOf } from './schema.js';
 
-/** The draft for the tab, without the values of secrets; all else of a secret is kept. */
+/** Members beside a secret's value. */
+const BESIDE = ['mode', 'secret', 'type', 'description', 'prompt', 'required', 'schema', 'aiExtension'];
+
+/** The draft for the tab, without the values of secrets: an empty text, which no form sends, says that there is one. */
 export function written(draft) {
   return JSON.stringify(draft, (member, inner) => {
     const named = SECRET.test(member);
-    if (typeOf(inner) === 'object') return named || inner.secret === true ? { ...inner, value: undefined } : inner;
-    return named && typeOf(inner) !== 'boolean' ? undefined : inner;
+    if (typeOf(inner) === 'object') return named || inner.secret === true ? Object.fromEntries(BESIDE.map((name) => [name, inner[name]])) : inner;
+    return named && inner && inner !== true ? '' : inner;
   });
 }
 

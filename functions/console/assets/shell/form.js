@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
 import { TextInput } from './text_input.js';
-import { begun, begunAs, halves, parsed, problemsAt, resolved, SECRET, typeIn, typeOf, variantsOf, wordsOf } from './schema.js';
+import { begun, halves, parsed, problemsAt, resolved, SECRET, turned, typeIn, typeOf, variantsOf, wordsOf } from './schema.js';
 
 /** Longer texts get several lines. */
 const LINE = 200;
@@ -174,7 +174,7 @@ function Variants(shared) {
   const chosen = choice.chosen ?? (required ? (variants.find(isText) ?? null) : null);
   const choose = ({ target }) => {
     const variant = variants.find(({ name }) => name === target.value);
-    onChange(variant && (begunAs(variant, by, known) ?? (isText(variant) ? '' : undefined)));
+    onChange(variant && (turned(value, choice.chosen, variant, by, known) ?? (isText(variant) ? '' : undefined)));
   };
   const inner = chosen && resolved(chosen.schema, known);
   const { description: _, ...plain } = inner ?? {};

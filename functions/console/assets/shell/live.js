@@ -10,8 +10,8 @@ const PAGE = 50;
 /** Empty pages that one press goes through. */
 const MOST_EMPTY = 10;
 
-/** Data of `read` as `{data, error, at, again}`; another `key` begins anew, null reads nothing. */
-export function useLive(key, read, every) {
+/** Data of `read` as `{data, error, at, again}`; another `key` begins anew, null reads nothing. Without `every` it is read until it answers. */
+export function useLive(key, read, every = () => null) {
   const [known, know] = useState({ key: null });
   const poller = useRef(null);
   useEffect(() => {

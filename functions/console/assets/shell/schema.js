@@ -83,7 +83,8 @@ export function variantsOf(schema, known, value) {
   const fits = ({ values, short, schema: { const: only, ...of } }) => {
     if (values) return typeOf(value) === 'object' && values.includes(value[by]);
     if (only !== undefined) return value === only;
-    return typeIn(of) === undefined ? !short && value !== undefined : typeIn(of) === typeOf(value);
+    if (typeIn(of) === undefined) return !short && value !== undefined;
+    return typeIn(of) === typeOf(value) && (of.additionalProperties !== false || Object.keys(value).every((name) => of.properties?.[name]));
   };
   const chosen = value === undefined ? null : (all.find(fits) ?? null);
   const variants = all.filter((variant) => !variant.short || variant === chosen);
@@ -108,6 +109,17 @@ export function begunAs({ schema, values }, by, known) {
   return by && values ? { ...value, [by]: values[0] } : value;
 }
 
+/** Of the variant `to`, with the members of `value` that both have alike. If no member tells them apart, its empty ones do. */
+export function turned(value, from, to, by, known) {
+  const begins = begunAs(to, by, known);
+  const { properties = {}, required = [] } = to.schema;
+  for (const name in properties) {
+    if (!by && required.includes(name)) begins[name] ??= '';
+    if (JSON.stringify(from?.schema.properties?.[name]) === JSON.stringify(properties[name])) begins[name] = value[name] ?? begins[name];
+  }
+  return begins;
+}
+
 function members({ properties = {}, required = [] }, known, value) {
   for (const name of required) {
     const begins = begun(properties[name], known);
@@ -130,11 +142,13 @@ export function changes(before, after) {
   return Object.fromEntries(names.filter(differs).map((name) => [name, after[name] ?? null]));
 }
 
-/** The value `theirs` with the changes that lead from `base` to `mine`. */
+/** The value `theirs` with the changes that lead from `base` to `mine`, where an empty text is none. */
 export function rebased(base, mine, theirs) {
-  if (JSON.stringify(mine ?? null) === JSON.stringify(base ?? null)) return theirs;
+  if (mine === '' || JSON.stringify(mine ?? null) === JSON.stringify(base ?? null)) return theirs;
   const values = [base, mine, theirs];
   if (!values.every((value) => value !== null && typeof value === 'object' && !Array.isArray(value))) return mine;
+  // Members of two variants would be neither.
+  if (new Set(values.map(({ mode, type, do: does }) => `${mode} ${type} ${does}`)).size > 1) return mine;
   const names = new Set(values.flatMap(Object.keys));
   return Object.fromEntries([...names].map((name) => [name, rebased(...values.map((value) => value[name]))]).filter(([, value]) => value !== undefined));
 }

@@ -16,7 +16,6 @@ import { Status } from '../shell/status.js';
 import { Editor } from './editor.js';
 import { occasionOf, parametersOf, typeOf } from './words.js';
 
-const NEVER = () => null;
 /** Asks again until the data have come. */
 const UNTIL_THERE = (data) => (data === null ? 3_000 : null);
 const FILTERS = [['', 'All'], ['failed', 'Failed'], ['unknown', 'Unknown'], ['succeeded', 'Succeeded']];
@@ -25,7 +24,7 @@ export function ToolView({ id, query, api, slug, role }) {
   const path = `tools/${encodeURIComponent(id)}`;
   const live = useLive(`${slug} ${id}`, () => api.read(path), UNTIL_THERE);
   const { data: tool } = live;
-  const agents = useLive(`${slug} ${id} agents`, () => api.read(`${path}/agents`), NEVER);
+  const agents = useLive(`${slug} ${id} agents`, () => api.read(`${path}/agents`));
   const all = useChoices(api, slug, 'agents', ({ name }) => name);
   const { status = '', execution: chosen = null, edit } = query;
   const rows = useRows(`${slug} ${id} ${status}`, (cursor) => api.read(`${path}/executions`, { limit: 20, cursor, status: status || null }), 20);
