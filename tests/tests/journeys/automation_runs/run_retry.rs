@@ -193,7 +193,7 @@ fn whole_row(world: &World, id: &str) -> Value {
 
 #[tokio::test]
 async fn a_run_can_be_retried_for_four_days_after_its_end_however_long_it_paused() {
-    let (world, _) = books().await;
+    let (world, _books) = books().await;
     let run = carried_out(&world, &json!([post("first", "one"), post("second", "refused")]), &json!({})).await;
     let id = run.id.to_string();
     let days_ago = |days: i64| Timestamp::from_millis(Timestamp::now().as_millis() - days * 24 * 60 * 60 * 1_000);
