@@ -199,13 +199,19 @@ impl ToolAction {
         if public.is_empty() {
             return texts;
         }
-        for value in public {
-            texts.remove_all(&value.get());
+        let public: Vec<Value> = public.iter().map(FixedValue::get).collect();
+        for value in &public {
+            texts.remove_all(value);
         }
         // A public address may hold a secret of another field.
         for other in others {
             let value = other.get();
-            texts.add_secrets(&value, other.is_secret(&value));
+            if !public.contains(&value) {
+                texts.add_secrets(&value, other.is_secret(&value));
+            }
+        }
+        for value in &public {
+            texts.remove_whole(value);
         }
         texts
     }
