@@ -218,12 +218,23 @@ impl ToolAction {
 
     /// Fixed values of this call to hide from output. The call's phone numbers are not the author's secrets.
     pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
-        let mut texts =
-            self.without_public_values(variables::secrets(&self.with_marked(self.static_config()), conversation));
+        let texts = variables::secrets(&self.with_marked(self.static_config()), conversation);
+        let mut texts = self.filled(conversation).without_public_values(texts);
         for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
             texts.remove(number.as_str());
         }
         texts
+    }
+
+    /// With the values of variables that this call has.
+    fn filled(&self, conversation: &Conversation) -> Self {
+        let mut filled = self.clone();
+        for mut value in filled.fixed_values() {
+            if let Ok(known) = variables::fill(&value.get(), conversation, variables::Encoding::Plain) {
+                value.set(known);
+            }
+        }
+        filled
     }
 
     #[must_use]

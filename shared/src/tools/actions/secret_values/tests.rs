@@ -77,6 +77,20 @@ fn a_header_does_not_hide_a_public_value_that_it_repeats() {
 }
 
 #[test]
+fn a_public_value_is_shown_with_its_variables_filled_in() {
+    let action = action(&json!({
+        "body": {
+            "note": {"mode": "fixed", "value": "guest of {{called_phone_number}}", "secret": false},
+            "other": "room of {{called_phone_number}}",
+        },
+    }));
+    let conversation = Conversation { called: Some("+15550100002".parse().unwrap()), ..Conversation::default() };
+    let hidden = action.hidden_texts(&conversation);
+    let told = "guest of +15550100002, room of +15550100002, +15550100002";
+    assert_eq!(hidden.replaced(told), "guest of +15550100002, [secret], +15550100002");
+}
+
+#[test]
 fn a_secret_address_shows_its_host_and_its_variables_of_the_call() {
     let action = action(&json!({
         "url": {"mode": "fixed", "value": "https://hooks.example/T0/s3cret", "secret": true},
