@@ -6,6 +6,9 @@ import aws
 UNRESERVED = 100
 RESERVATIONS = ("ExecuteReservedConcurrency", "CallStartReservedConcurrency", "RunToolReservedConcurrency", "StreamReservedConcurrency")
 LOG_ROLE = "ApiGatewayLogRole"
+# IAM's limit, and the length of the end that CloudFormation adds; it shortens the names of stack and role to fit.
+LONGEST_ROLE, ADDED = 64, 12
+SHORTEST_PART = 20
 
 
 def problems(values, before, stack, sizes, source):
@@ -51,7 +54,7 @@ def _of_log_role(values, before, stack, source):
         return []
     role = account.get("cloudwatchRoleArn")
     there = bool(role) and _exists(role)
-    if wanted == "create" and there and not _name(role).startswith(f"{stack}-ApiGatewayLogsRole-"):
+    if wanted == "create" and there and not _is_of_stack(_name(role), stack):
         return [
             f"{LOG_ROLE} is create, and API Gateway writes the logs of this account and region with {role} already, which the stack's role "
             f"would replace: write {LOG_ROLE}=existing into {source}"
@@ -60,6 +63,12 @@ def _of_log_role(values, before, stack, source):
         gone = f"the role {role}, which does not exist any more" if role else "no role for logs"
         return [f"{LOG_ROLE} is existing, and API Gateway has {gone} in this account and region: write {LOG_ROLE}=create into {source}"]
     return []
+
+
+def _is_of_stack(role, stack):
+    of_stack, separator, _rest = role.partition("-ApiGatewayLogs")
+    is_shortened = len(f"{stack}-ApiGatewayLogsRole-") + ADDED > LONGEST_ROLE
+    return bool(separator) and (of_stack == stack or (is_shortened and len(of_stack) >= SHORTEST_PART and stack.startswith(of_stack)))
 
 
 def _asked(checked, *request):

@@ -20,15 +20,20 @@ pub struct DecodedBody<'a> {
 impl<'a> DecodedBody<'a> {
     pub(super) fn of(content_type: &str, body: &'a [u8]) -> Self {
         let charset = charset(content_type);
+        // Text of another charset is hardly ever valid UTF-8, and many servers name a charset without using it.
+        let utf_8 = || std::str::from_utf8(body).ok().map(Cow::Borrowed);
+        let utf_16_without_mark = |unit: fn([u8; 2]) -> u16| {
+            // Digits, blanks and line breaks have a NUL in UTF-16.
+            utf_8().filter(|_| !body.contains(&0)).or_else(|| utf_16(body, unit))
+        };
         let decoded = match body {
             [0xef, 0xbb, 0xbf, rest @ ..] => std::str::from_utf8(rest).ok().map(Cow::Borrowed),
             [0xff, 0xfe, rest @ ..] => utf_16(rest, u16::from_le_bytes),
             [0xfe, 0xff, rest @ ..] => utf_16(rest, u16::from_be_bytes),
             _ => match charset.as_str() {
-                "utf-16" | "utf-16le" => utf_16(body, u16::from_le_bytes),
-                "utf-16be" => utf_16(body, u16::from_be_bytes),
-                // Text of another charset is hardly ever valid UTF-8, and many servers name a charset without using it.
-                _ => std::str::from_utf8(body).ok().map(Cow::Borrowed),
+                "utf-16" | "utf-16le" => utf_16_without_mark(u16::from_le_bytes),
+                "utf-16be" => utf_16_without_mark(u16::from_be_bytes),
+                _ => utf_8(),
             },
         };
         let decoded = decoded.or_else(|| is_western(&charset).then(|| windows_1252(body)));
@@ -69,12 +74,15 @@ mod tests {
     fn the_encoding_is_found_where_it_is_said() {
         let utf_16: Vec<u8> = "\u{feff}Öl €1".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let utf_16_be: Vec<u8> = "\u{feff}Öl €1".encode_utf16().flat_map(u16::to_be_bytes).collect();
-        let cases: [(&str, &[u8], &str); 8] = [
+        let cases: [(&str, &[u8], &str); 11] = [
             ("", "Öl €1".as_bytes(), "Öl €1"),
             ("application/json", "\u{feff}{}".as_bytes(), "{}"),
             ("application/json", &utf_16, "Öl €1"),
             ("text/plain; charset=utf-8", &utf_16_be, "Öl €1"),
             ("text/plain; charset=utf-16be", utf_16_be.get(2..).unwrap(), "Öl €1"),
+            ("text/plain; charset=utf-16", utf_16.get(2..).unwrap(), "Öl €1"),
+            ("application/json; charset=utf-16", r#"{"name":"Öl"}"#.as_bytes(), r#"{"name":"Öl"}"#),
+            ("application/json; charset=utf-16be", br#"{"a":10}"#, r#"{"a":10}"#),
             ("text/plain; charset=ISO-8859-1", b"\xd6l", "Öl"),
             ("text/csv;header=present; Charset=\"windows-1252\"", b"\x80 1\x81\xff", "€ 1\u{81}ÿ"),
             ("text/plain; charset=iso-8859-1", "Öl".as_bytes(), "Öl"),

@@ -12,7 +12,10 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::Value;
 
 use super::{DEEPEST, HIDDEN, SECRET, SENT, WINDOW, is_secret, marks::Paths};
-use crate::placeholder::Placeholder;
+use crate::{
+    models::{E164, Timestamp},
+    placeholder::Placeholder,
+};
 
 /// Bytes; shorter texts are too common to search for.
 const SHORTEST_SECRET: usize = 6;
@@ -143,7 +146,13 @@ impl HiddenTexts {
     }
 
     pub fn remove(&mut self, text: &str) {
-        for text in quotable(text).iter().flat_map(|text| written(text)) {
+        for text in quotable(text) {
+            self.remove_written(&text);
+        }
+    }
+
+    fn remove_written(&mut self, text: &str) {
+        for text in written(text) {
             for text in [escaped(&text), text] {
                 self.texts.remove(&(Reverse(text.len()), text));
             }
@@ -152,12 +161,15 @@ impl HiddenTexts {
 
     /// Removes values that their author marked as public.
     pub fn remove_all(&mut self, value: &Value) {
-        match value {
-            Value::String(text) => self.remove(text),
-            Value::Number(number) => self.remove(&number.to_string()),
-            Value::Array(items) => items.iter().for_each(|item| self.remove_all(item)),
-            Value::Object(members) => members.values().for_each(|value| self.remove_all(value)),
-            _ => {}
+        for text in texts_in(value) {
+            self.remove(&text);
+        }
+    }
+
+    /// As [`HiddenTexts::remove_all`], but parts of an address may stay hidden.
+    pub fn remove_whole(&mut self, value: &Value) {
+        for text in texts_in(value) {
+            self.remove_written(&text);
         }
     }
 
@@ -208,26 +220,76 @@ fn is_ordinary(text: &str) -> bool {
         || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
 }
 
-/// Whether a step of a path may be a secret: `k7Gw2pQz`, but not `customer-orders` and `index.php`.
+/// Whether a step of a path may be a secret: `k7Gw2pQz`, but not `customer-orders`, `index.php`, a version, a date or a variable.
 fn is_like_a_token(step: &str) -> bool {
-    step.len() >= SHORTEST_SECRET && !step.split(['-', '_', '.']).all(is_ordinary)
+    let step = percent_decode_str(step).decode_utf8_lossy();
+    // A slash and a plus are letters of base64.
+    let between = |c: char| c == ' ' || c.is_ascii_punctuation() && !matches!(c, '/' | '+');
+    let is_known = |part: &str| is_date(part) || is_version(part) || part.parse::<E164>().is_ok();
+    step.len() >= SHORTEST_SECRET
+        && !is_known(&step)
+        && step.parse::<Timestamp>().is_err()
+        && !step
+            .split('.')
+            .all(|part| is_known(part) || part.split(between).all(|word| is_word(word) || is_known(word)))
+}
+
+/// Letters, and perhaps a digit: `orders`, `oauth2`.
+fn is_word(text: &str) -> bool {
+    is_ordinary(text.strip_suffix(|c: char| c.is_ascii_digit()).unwrap_or(text))
+}
+
+fn is_number(text: &str, longest: usize) -> bool {
+    (1..=longest).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `2024-10` and `2010-04-01`.
+fn is_date(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let is_year = |year: &str| year.len() == 4 && (year.starts_with("19") || year.starts_with("20"));
+    parts.next().is_some_and(|year| is_year(year) && is_number(year, 4))
+        && matches!(parts.clone().count(), 1 | 2)
+        && parts.all(|part| part.len() == 2 && is_number(part, 2))
+}
+
+/// `v2`, `v1beta1` and `v1.2.3`.
+fn is_version(text: &str) -> bool {
+    let Some(numbers) = text.strip_prefix(['v', 'V']) else { return false };
+    let stages = ["alpha", "beta", "preview", "rc", "p"];
+    let numbers = stages.iter().fold(numbers.to_owned(), |numbers, stage| numbers.replacen(*stage, ".", 1));
+    let numbers = numbers.strip_suffix('.').unwrap_or(&numbers);
+    numbers.split('.').count() <= 3 && numbers.split('.').all(|number| is_number(number, 3))
 }
 
 /// The texts by which a service may quote a secret: without its scheme, such as `Bearer`; of an address, also the parts after
-/// its host.
+/// its host that may be secret.
 fn quotable(text: &str) -> BTreeSet<String> {
     let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
     let mut texts: BTreeSet<String> = [Some(text), bare].into_iter().flatten().map(str::to_owned).collect();
     let Some((path, query)) = path_and_query(text) else { return texts };
     let values = query.split('&').filter_map(|part| Some(part.split_once('=')?.1));
-    let parts: Vec<&str> = path.split('/').chain(values).filter(|part| !is_ordinary(part)).collect();
-    if !parts.is_empty() {
-        texts.extend([path.to_owned(), format!("{path}?{query}").trim_end_matches('?').to_owned()]);
+    let values: Vec<&str> = values.filter(|value| !is_ordinary(value)).collect();
+    let steps: Vec<&str> = path.split('/').filter(|step| is_like_a_token(step)).collect();
+    if !steps.is_empty() {
+        texts.insert(path.to_owned());
     }
-    for part in parts {
+    if !query.is_empty() && !(steps.is_empty() && values.is_empty()) {
+        texts.insert(format!("{path}?{query}"));
+    }
+    for part in steps.into_iter().chain(values) {
         texts.extend([part.to_owned(), percent_decode_str(part).decode_utf8_lossy().into_owned()]);
     }
     texts
+}
+
+fn texts_in(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Number(number) => vec![number.to_string()],
+        Value::Array(items) => items.iter().flat_map(texts_in).collect(),
+        Value::Object(members) => members.values().flat_map(texts_in).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// In the form of JSON inside a text.
@@ -372,11 +434,51 @@ mod tests {
         assert_eq!(hidden.replaced(told), "Cannot POST [secret]");
         hidden.remove_all(&json!(address));
         assert_eq!(hidden.replaced(told), told);
-        let links = "/v1/customer-orders/index.php?page=2 /{{now}}/orders /chat.postMessage";
-        for path in links.split(' ') {
-            let hidden = HiddenTexts::of_config(&json!({"url": format!("https://api.example.com{path}")}));
-            assert_eq!(hidden.replaced(path), path);
+    }
+
+    #[test]
+    fn an_ordinary_path_is_shown_whether_its_address_is_secret_or_not() {
+        for path in [
+            "/v1/customer-orders/index.php",
+            "/{{now}}/orders",
+            "/chat.postMessage",
+            "/customers/{{caller_phone_number}}/orders",
+            "/customers/+15550100001/orders",
+            "/customers/%2B15550100001/orders",
+            "/calls/2026-03-14T09:26:53.589Z/notes",
+            "/admin/api/2024-10/orders.json",
+            "/2010-04-01/accounts",
+            "/oauth2/token",
+            "/v1beta1/documents:runQuery",
+            "/v1.2.3/orders",
+        ] {
+            let address = json!(format!("https://api.example.com{path}"));
+            let mut secret = HiddenTexts::default();
+            secret.add_secrets(&address, true);
+            let marked = HiddenTexts::of_config(&json!({"url": address}));
+            let header = HiddenTexts::of_config(&json!({"headers": {"Referer": address}}));
+            for hidden in [secret, marked, header] {
+                assert_eq!(hidden.replaced(path), path);
+            }
         }
+        for token in ["8c1d2f0e-5b7a-4c36", "v1k7Gw2p", "2024-k7Gw2p", "20241001123456", "+1k7Gw2pQz"] {
+            let path = format!("/hooks/{token}");
+            let hidden = HiddenTexts::of_config(&json!({"url": format!("https://api.example.com{path}")}));
+            assert_eq!(hidden.replaced(&path), "[secret]");
+        }
+    }
+
+    #[test]
+    fn the_query_of_a_secret_address_does_not_hide_its_ordinary_path() {
+        let mut hidden = HiddenTexts::default();
+        hidden.add_secrets(&json!("https://hooks.example.com/customer-orders/index.php?key=k-7"), true);
+        hidden.add_secrets(&json!({"headers": {"Referer": "https://app.example.com/search?tab=a-1"}}), false);
+        let address = HiddenTexts::of_config(&json!({"url": "https://app.example.com/search?page=2"}));
+        assert_eq!(address.replaced("/search?page=2"), "/search?page=2");
+        let plain = "POST /customer-orders/index.php and /search: customer-orders, index.php";
+        assert_eq!(hidden.replaced(plain), plain);
+        let quoted = "</customer-orders/index.php?key=k-7> </search?tab=a-1>";
+        assert_eq!(hidden.replaced(quoted), "<[secret]> <[secret]>");
     }
 
     #[test]

@@ -18,6 +18,7 @@ impl Decoder {
         let encoding = Encoding::for_bom(head)
             .map(|(encoding, _length)| encoding)
             .or_else(|| Encoding::for_label(label(content_type.as_bytes(), b"charset")?))
+            .filter(|encoding| !is_utf_16(encoding) || !is_utf_8_without_nul(head))
             .or_else(|| declared(head))
             .unwrap_or(UTF_8);
         Self { decoder: encoding.new_decoder_with_bom_removal(), replaced: false }
@@ -29,7 +30,7 @@ impl Decoder {
 
     /// Whether 0 bytes can occur in text.
     pub(super) fn is_utf_16(&self) -> bool {
-        [UTF_16BE, UTF_16LE].contains(&self.encoding())
+        is_utf_16(self.encoding())
     }
 
     /// The text of the next piece; an empty last piece flushes the decoder.
@@ -48,6 +49,15 @@ impl Decoder {
     }
 }
 
+fn is_utf_16(encoding: &Encoding) -> bool {
+    [UTF_16BE, UTF_16LE].contains(&encoding)
+}
+
+/// Hardly any UTF-16 is, and some servers only name it. The last character may be incomplete.
+fn is_utf_8_without_nul(head: &[u8]) -> bool {
+    !head.contains(&0) && std::str::from_utf8(head).err().is_none_or(|error| error.error_len().is_none())
+}
+
 /// The encoding in `<meta charset="…">`, `<meta … content="…; charset=…">` or `<?xml … encoding="…"?>`. A declaration readable as
 /// ASCII cannot be in UTF-16, so UTF-16 there means UTF-8.
 fn declared(head: &[u8]) -> Option<&'static Encoding> {
@@ -60,7 +70,7 @@ fn declared(head: &[u8]) -> Option<&'static Encoding> {
             _ => None,
         })
         .find_map(Encoding::for_label)?;
-    Some(if [UTF_16BE, UTF_16LE].contains(&encoding) { UTF_8 } else { encoding })
+    Some(if is_utf_16(encoding) { UTF_8 } else { encoding })
 }
 
 /// The first value in `name = "value"`.
@@ -87,7 +97,7 @@ mod tests {
     fn the_encoding_is_found_where_it_is_said() {
         let utf_16: Vec<u8> = "\u{feff}Öl €1".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let utf_16_be: Vec<u8> = "Öl €1".encode_utf16().flat_map(u16::to_be_bytes).collect();
-        let cases: [(&str, &[u8], &str); 11] = [
+        let cases: [(&str, &[u8], &str); 12] = [
             ("", "Öl €1".as_bytes(), "Öl €1"),
             ("text/plain; charset=utf-8", "\u{feff}Öl".as_bytes(), "Öl"),
             ("text/plain; charset=ISO-8859-1", b"\xd6l", "Öl"),
@@ -106,6 +116,7 @@ mod tests {
             ("text/html", "<meta charset=utf-16>Öl".as_bytes(), "<meta charset=utf-16>Öl"),
             ("text/plain", &utf_16, "Öl €1"),
             ("text/plain; charset=utf-16be", &utf_16_be, "Öl €1"),
+            ("text/plain; charset=utf-16", "Öl €1".as_bytes(), "Öl €1"),
             ("text/plain; charset=klingon", "Öl".as_bytes(), "Öl"),
         ];
         for (content_type, bytes, expected) in cases {

@@ -199,25 +199,42 @@ impl ToolAction {
         if public.is_empty() {
             return texts;
         }
-        for value in public {
-            texts.remove_all(&value.get());
+        let public: Vec<Value> = public.iter().map(FixedValue::get).collect();
+        for value in &public {
+            texts.remove_all(value);
         }
         // A public address may hold a secret of another field.
         for other in others {
             let value = other.get();
-            texts.add_secrets(&value, other.is_secret(&value));
+            if !public.contains(&value) {
+                texts.add_secrets(&value, other.is_secret(&value));
+            }
+        }
+        for value in &public {
+            texts.remove_whole(value);
         }
         texts
     }
 
     /// Fixed values of this call to hide from output. The call's phone numbers are not the author's secrets.
     pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
-        let mut texts =
-            self.without_public_values(variables::secrets(&self.with_marked(self.static_config()), conversation));
+        let texts = variables::secrets(&self.with_marked(self.static_config()), conversation);
+        let mut texts = self.filled(conversation).without_public_values(texts);
         for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
             texts.remove(number.as_str());
         }
         texts
+    }
+
+    /// With the values of variables that this call has.
+    fn filled(&self, conversation: &Conversation) -> Self {
+        let mut filled = self.clone();
+        for mut value in filled.fixed_values() {
+            if let Ok(known) = variables::fill(&value.get(), conversation, variables::Encoding::Plain) {
+                value.set(known);
+            }
+        }
+        filled
     }
 
     #[must_use]

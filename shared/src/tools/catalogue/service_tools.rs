@@ -191,7 +191,7 @@ pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
             _ => value.clone(),
         },
         ("string", Value::Object(_) | Value::Array(_)) if is_json_text => value.to_string().into(),
-        ("string", Value::Number(number)) => without_point(number).to_string().into(),
+        ("string", Value::Number(number)) => as_allowed(schema, number).into(),
         ("array", Value::String(text)) if !text.trim_start().starts_with('[') => {
             coerce_to_schema(schema, &Value::Array(vec![value.clone()]))
         }
@@ -215,6 +215,18 @@ pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
         }
         _ => value.clone(),
     }
+}
+
+/// As the schema spells it, such as the version `1.0`; else without a needless point.
+fn as_allowed(schema: &Value, number: &Number) -> String {
+    let plain = without_point(number);
+    let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
+    let allowed: Vec<&str> = values.filter_map(Value::as_str).collect();
+    let is_same = |text: &&str| serde_json::from_str::<Number>(text).is_ok_and(|read| without_point(&read) == plain);
+    let spellings = [number.to_string(), plain.to_string()];
+    let exact = spellings.iter().find(|spelling| allowed.contains(&spelling.as_str()));
+    let found = exact.map(String::as_str).or_else(|| allowed.iter().copied().find(is_same));
+    found.map_or_else(|| plain.to_string(), str::to_owned)
 }
 
 fn without_point(number: &Number) -> Number {
@@ -299,6 +311,22 @@ mod tests {
         for (given, sent) in cases {
             assert_eq!(coerce_to_schema(&schema, &given).to_string(), sent, "{given}");
         }
+    }
+
+    #[test]
+    fn a_number_is_written_as_the_schema_spells_it() {
+        for (schema, given, sent) in [
+            (json!({"type": "string", "enum": ["1.0", "2.0"]}), json!(1.0), "1.0"),
+            (json!({"type": "string", "enum": ["1.0", "2.0"]}), json!(2), "2.0"),
+            (json!({"type": "string", "const": "1.0"}), json!(1.0), "1.0"),
+            (json!({"type": "string", "enum": ["1.0", "1"]}), json!(1), "1"),
+            (json!({"type": "string", "enum": ["1", "2"]}), json!(1.0), "1"),
+            (json!({"type": "string", "enum": ["one", 3]}), json!(3.0), "3"),
+        ] {
+            assert_eq!(coerce_to_schema(&schema, &given), sent, "{schema} {given}");
+        }
+        let tool = json!({"type": "object", "properties": {"version": {"type": "string", "enum": ["1.0", "2.0"]}}});
+        assert_eq!(check(tool, json!({"version": 1.0})).unwrap().0, json!({"version": "1.0"}));
     }
 
     #[test]

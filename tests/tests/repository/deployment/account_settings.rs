@@ -70,6 +70,32 @@ async fn the_role_of_api_gateways_logs_is_neither_replaced_nor_missing() {
     account.deploy(&[]).succeeded();
 }
 
+/// A role has at most 64 characters. The role outlives its stack, which is deployed again here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_knows_its_own_role_by_a_shortened_name() {
+    for (stack, role, is_own) in [
+        ("shop", "shop-ApiGatewayLogsRole-1A2B3C4D5E6F", true),
+        ("shop-of-the-north", "shop-ApiGatewayLogsRole-1A2B3C4D5E6F", false),
+        ("switchboard-of-the-north-sea-harbour", "switchboard-of-the-north-sea-ha-ApiGatewayLogsRo-1A2B3C4D5E6F", true),
+        (
+            "switchboard-of-the-north-sea-harbour",
+            "switchboard-of-the-south-sea-ha-ApiGatewayLogsRo-1A2B3C4D5E6F",
+            false,
+        ),
+        ("switchboard-of-the-north-sea-harbour", "switchboard-ApiGatewayLogsRole-1A2B3C4D5E6F", false),
+    ] {
+        let account = Account::new().await;
+        account.set("log_role", json!(format!("arn:aws:iam::123456789012:role/{role}")));
+        account.set_at(&["roles", role], json!({}));
+        let deployed = account.deploy(&[("STACK", stack)]);
+        if is_own {
+            deployed.succeeded();
+        } else {
+            deployed.failed_with(&["ApiGatewayLogRole is create", role, "write ApiGatewayLogRole=existing into"]);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_who_may_not_ask_is_warned() {
     let account = Account::new().await;

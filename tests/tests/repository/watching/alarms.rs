@@ -207,6 +207,14 @@ fn every_function_that_callers_services_and_chats_wait_for_says_when_there_was_n
     }
 }
 
+/// The start's tools are on a queue, but a caller is on the line, and few messages are no reason for `executions-wait`.
+#[test]
+fn run_tool_says_when_there_was_no_room_for_three_minutes() {
+    let template = Template::read();
+    let alarm = about(&template, "Throttles", &format!("{STACK}-run-tool")).expect("an alarm of run-tool's throttles");
+    assert_eq!((&alarm["Period"], trips(alarm)), (&json!(60), (3.0, 3.0, 0.0)));
+}
+
 /// Functions that may loop drop nothing, so the alarm is about all functions of the account.
 #[test]
 fn a_chain_of_messages_that_lambda_stops_is_an_alarm_at_once() {

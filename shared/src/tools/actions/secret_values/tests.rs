@@ -62,6 +62,35 @@ fn a_public_address_does_not_reveal_the_secret_of_a_header() {
 }
 
 #[test]
+fn a_header_does_not_hide_a_public_value_that_it_repeats() {
+    let action = action(&json!({
+        "body": {
+            "tenant": {"mode": "fixed", "value": "acme-7", "secret": false},
+            "site": {"mode": "fixed", "value": "https://b.example/k7Gw2pQz/x", "secret": false},
+        },
+        "headers": {"X-Tenant": "acme-7", "X-Line": "Line acme-7", "Referer": "https://b.example/k7Gw2pQz/x", "X-Key": "k7Gw2pQz-1"},
+    }));
+    let hidden = action.hidden_texts(&Conversation::default());
+    let shown = r#"{"tenant":"acme-7","site":"https://b.example/k7Gw2pQz/x"}"#;
+    assert_eq!(hidden.replaced(shown), shown);
+    assert_eq!(hidden.replaced("Line acme-7, k7Gw2pQz-1"), "[secret], [secret]");
+}
+
+#[test]
+fn a_public_value_is_shown_with_its_variables_filled_in() {
+    let action = action(&json!({
+        "body": {
+            "note": {"mode": "fixed", "value": "guest of {{called_phone_number}}", "secret": false},
+            "other": "room of {{called_phone_number}}",
+        },
+    }));
+    let conversation = Conversation { called: Some("+15550100002".parse().unwrap()), ..Conversation::default() };
+    let hidden = action.hidden_texts(&conversation);
+    let told = "guest of +15550100002, room of +15550100002, +15550100002";
+    assert_eq!(hidden.replaced(told), "guest of +15550100002, [secret], +15550100002");
+}
+
+#[test]
 fn a_secret_address_shows_its_host_and_its_variables_of_the_call() {
     let action = action(&json!({
         "url": {"mode": "fixed", "value": "https://hooks.example/T0/s3cret", "secret": true},
