@@ -57,6 +57,7 @@ pub fn class(error: &Error) -> String {
         Failure::Rejected { status, .. } => format!("rejected {status}"),
         Failure::Broken { status, .. } => format!("broken {status}"),
         Failure::Undecodable(_) => "undecodable".into(),
+        Failure::TooLarge(_) => "too large".into(),
     }
 }
 

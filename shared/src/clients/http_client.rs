@@ -206,9 +206,7 @@ pub(super) enum BodyError {
 impl BodyError {
     pub(super) fn of(self, service: UpstreamService) -> Error {
         match self {
-            Self::TooLarge(limit) => {
-                Error::new(service, Failure::Undecodable(format!("the answer is larger than {limit} bytes")))
-            }
+            Self::TooLarge(limit) => Error::new(service, Failure::TooLarge(limit)),
             Self::Broken(error) => Error::because(service, Failure::NoAnswer, error.without_url()),
         }
     }

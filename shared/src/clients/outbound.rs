@@ -117,7 +117,7 @@ impl Outbound {
     /// Sends a request and reads the whole answer.
     ///
     /// # Errors
-    /// As [`Outbound::open`]; [`Failure::Undecodable`] for an answer above the request's limit.
+    /// As [`Outbound::open`]; [`Failure::TooLarge`] for an answer above the request's limit.
     pub async fn send(&self, request: Request, deadline: Deadline) -> Result<Answer, Error> {
         let limit = request.limit;
         let response = self.open(request, deadline).await?;

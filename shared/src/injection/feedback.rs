@@ -177,7 +177,10 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 let answer = match self.ask(dialogue).await {
                     Ok(answer) => answer,
                     // Unreadable answers are usually transient.
-                    Err(failed) if failed.transient() || matches!(failed.failure, Failure::Undecodable(_)) => {
+                    Err(failed)
+                        if failed.transient()
+                            || matches!(failed.failure, Failure::Undecodable(_) | Failure::TooLarge(_)) =>
+                    {
                         return Err(failed.into());
                     }
                     Err(failed) => return Ok(Ended::Over(Ending::failed(failed.public()))),

@@ -159,7 +159,7 @@ impl ReadFeed {
         let answer = self.outbound.send(request, deadline).await.map_err(|error| match error.failure {
             Failure::Refused(why) => format!("The feed was not read: {why}."),
             Failure::Unreachable => format!("{host} cannot be reached: nothing answers at that address."),
-            Failure::Undecodable(_) => format!("The feed of {host} has more than 4 MB and was not read."),
+            Failure::TooLarge(_) => format!("The feed of {host} has more than 4 MB and was not read."),
             _ => format!("{host} did not answer in time."),
         })?;
         if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) {

@@ -54,8 +54,7 @@ impl Vapi {
             let request = self.request(account, Method::GET, &page_of(list, before, size));
             let page: Vec<Value> = match send_json(UpstreamService::Vapi, request, list.retry, deadline).await {
                 Ok(page) => page,
-                // Perhaps larger than an answer may be.
-                Err(error) if matches!(error.failure, Failure::Undecodable(_)) && size > 1 => {
+                Err(error) if matches!(error.failure, Failure::TooLarge(_)) && size > 1 => {
                     size /= 2;
                     continue;
                 }

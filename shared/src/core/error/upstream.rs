@@ -52,6 +52,8 @@ pub enum Failure {
     Broken { status: u16, excerpt: String },
     /// A success with an unusable body.
     Undecodable(String),
+    /// An answer of more than this many bytes.
+    TooLarge(usize),
 }
 
 /// The effect of a request, judged by the status of its answer.
@@ -148,7 +150,11 @@ impl Error {
 
     pub const fn effect_possible(&self) -> bool {
         let by_this_try = match self.failure {
-            Failure::NoAnswer | Failure::BrokenOff | Failure::Broken { .. } | Failure::Undecodable(_) => true,
+            Failure::NoAnswer
+            | Failure::BrokenOff
+            | Failure::Broken { .. }
+            | Failure::Undecodable(_)
+            | Failure::TooLarge(_) => true,
             Failure::Rejected { status, .. } => !matches!(StatusEffect::of(status), StatusEffect::Refused),
             Failure::Unreachable | Failure::Refused(_) | Failure::RateLimited => false,
         };
@@ -222,6 +228,7 @@ impl Error {
             },
             Failure::Broken { status, .. } => format!("{service} failed (status {status})"),
             Failure::Undecodable(_) => format!("{service} gave an answer that cannot be read"),
+            Failure::TooLarge(limit) => format!("{service} gave an answer of more than {limit} bytes"),
         }
     }
 }

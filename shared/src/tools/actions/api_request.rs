@@ -422,7 +422,7 @@ pub(super) fn unanswered(
             ToolOutcome::unknown("The service did not confirm; it is not known whether it was done. Do not try again.")
         }
         Failure::Unreachable => ToolOutcome::failed("The service cannot be reached just now; nothing was done."),
-        Failure::Undecodable(_) => ToolOutcome::failed("The service's answer is too large to be read."),
+        Failure::TooLarge(_) => ToolOutcome::failed("The service's answer is too large to be read."),
         _ => ToolOutcome::failed("The service did not answer in time."),
     };
     told.because(error)
