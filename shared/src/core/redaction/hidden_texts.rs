@@ -273,7 +273,7 @@ fn quotable(text: &str) -> BTreeSet<String> {
     if !steps.is_empty() {
         texts.insert(path.to_owned());
     }
-    if !query.is_empty() && !(steps.is_empty() && values.is_empty()) {
+    if !(query.is_empty() || steps.is_empty() && values.is_empty()) {
         texts.insert(format!("{path}?{query}"));
     }
     for part in steps.into_iter().chain(values) {
