@@ -62,6 +62,7 @@ test('the changes of a draft are made to the version that somebody else saved', 
   const theirs = { label: 'A', text: { mode: 'fixed', value: 'x', note: 'n' }, to: [1, 2], gone: 1, secret: 's' };
   assert.deepEqual(rebased(base, mine, theirs), { label: 'B', text: { mode: 'fixed', value: 'y', note: 'n' }, to: [1, 2], more: 2, secret: 's' });
   assert.deepEqual(rebased(base, { ...base, label: 'B' }, { ...base, label: 'C' }), { ...base, label: 'B' }, 'what both changed is as the draft has it');
+  assert.equal(rebased({ header: 'a' }, { header: '' }, { header: 'a' }).header, '', 'an emptied text stays empty');
 });
 
 test('a part whose variant either side changed is as the draft has it', () => {

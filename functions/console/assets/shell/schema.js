@@ -142,9 +142,9 @@ export function changes(before, after) {
   return Object.fromEntries(names.filter(differs).map((name) => [name, after[name] ?? null]));
 }
 
-/** The value `theirs` with the changes that lead from `base` to `mine`, where an empty text is none. */
+/** The value `theirs` with the changes that lead from `base` to `mine`, where an empty text in place of no text is none. */
 export function rebased(base, mine, theirs) {
-  if (mine === '' || JSON.stringify(mine ?? null) === JSON.stringify(base ?? null)) return theirs;
+  if ((mine === '' && typeof base !== 'string') || JSON.stringify(mine ?? null) === JSON.stringify(base ?? null)) return theirs;
   const values = [base, mine, theirs];
   if (!values.every((value) => value !== null && typeof value === 'object' && !Array.isArray(value))) return mine;
   // Members of two variants would be neither.

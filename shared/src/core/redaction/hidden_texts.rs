@@ -222,16 +222,18 @@ fn is_ordinary(text: &str) -> bool {
 
 /// Whether a step of a path may be a secret: `k7Gw2pQz`, but not `customer-orders`, `index.php`, a version, a date or a variable.
 fn is_like_a_token(step: &str) -> bool {
+    step.len() >= SHORTEST_SECRET && !has_only(step, is_word)
+}
+
+/// Whether a step of a path has nothing but words, versions, dates, times and phone numbers.
+fn has_only(step: &str, is_word: fn(&str) -> bool) -> bool {
     let step = percent_decode_str(step).decode_utf8_lossy();
     // A slash and a plus are letters of base64.
     let between = |c: char| c == ' ' || c.is_ascii_punctuation() && !matches!(c, '/' | '+');
     let is_known = |part: &str| is_date(part) || is_version(part) || part.parse::<E164>().is_ok();
-    step.len() >= SHORTEST_SECRET
-        && !is_known(&step)
-        && step.parse::<Timestamp>().is_err()
-        && !step
-            .split('.')
-            .all(|part| is_known(part) || part.split(between).all(|word| is_word(word) || is_known(word)))
+    is_known(&step)
+        || step.parse::<Timestamp>().is_ok()
+        || step.split('.').all(|part| is_known(part) || part.split(between).all(|word| is_word(word) || is_known(word)))
 }
 
 /// Letters, and perhaps a digit: `orders`, `oauth2`.
@@ -269,14 +271,15 @@ fn quotable(text: &str) -> BTreeSet<String> {
     let Some((path, query)) = path_and_query(text) else { return texts };
     let values = query.split('&').filter_map(|part| Some(part.split_once('=')?.1));
     let values: Vec<&str> = values.filter(|value| !is_ordinary(value)).collect();
-    let steps: Vec<&str> = path.split('/').filter(|step| is_like_a_token(step)).collect();
-    if !steps.is_empty() {
+    let is_ordinary_path = path.split('/').all(|step| has_only(step, is_ordinary));
+    if !is_ordinary_path {
         texts.insert(path.to_owned());
     }
-    if !(query.is_empty() || steps.is_empty() && values.is_empty()) {
+    if !(query.is_empty() || is_ordinary_path && values.is_empty()) {
         texts.insert(format!("{path}?{query}"));
     }
-    for part in steps.into_iter().chain(values) {
+    let steps = path.split('/').filter(|step| is_like_a_token(step));
+    for part in steps.chain(values) {
         texts.extend([part.to_owned(), percent_decode_str(part).decode_utf8_lossy().into_owned()]);
     }
     texts
@@ -448,7 +451,6 @@ mod tests {
             "/calls/2026-03-14T09:26:53.589Z/notes",
             "/admin/api/2024-10/orders.json",
             "/2010-04-01/accounts",
-            "/oauth2/token",
             "/v1beta1/documents:runQuery",
             "/v1.2.3/orders",
         ] {
@@ -460,6 +462,13 @@ mod tests {
             for hidden in [secret, marked, header] {
                 assert_eq!(hidden.replaced(path), path);
             }
+        }
+        for path in ["/oauth2/token", "/door/4711/open", "/hunter2"] {
+            let address = json!(format!("https://api.example.com{path}"));
+            assert_eq!(HiddenTexts::of_config(&json!({"url": address})).replaced(path), path);
+            let mut secret = HiddenTexts::default();
+            secret.add_secrets(&address, true);
+            assert_eq!(secret.replaced(path), "[secret]");
         }
         for token in ["8c1d2f0e-5b7a-4c36", "v1k7Gw2p", "2024-k7Gw2p", "20241001123456", "+1k7Gw2pQz"] {
             let path = format!("/hooks/{token}");

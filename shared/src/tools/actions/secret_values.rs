@@ -204,14 +204,20 @@ impl ToolAction {
             texts.remove_all(value);
         }
         // A public address may hold a secret of another field.
+        let mut marked = Vec::new();
         for other in others {
             let value = other.get();
-            if !public.contains(&value) {
+            if other.mark() == Some(true) {
+                marked.push(value);
+            } else if !public.contains(&value) {
                 texts.add_secrets(&value, other.is_secret(&value));
             }
         }
         for value in &public {
             texts.remove_whole(value);
+        }
+        for value in &marked {
+            texts.add_secrets(value, true);
         }
         texts
     }

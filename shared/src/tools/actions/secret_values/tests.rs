@@ -77,6 +77,15 @@ fn a_header_does_not_hide_a_public_value_that_it_repeats() {
 }
 
 #[test]
+fn a_value_that_is_marked_as_secret_is_hidden_although_another_field_shows_it() {
+    let action = action(&json!({
+        "body": {"account": {"mode": "fixed", "value": "AC-12345", "secret": false}},
+        "headers": {"X-Account": {"mode": "fixed", "value": "AC-12345", "secret": true}},
+    }));
+    assert_eq!(action.hidden_texts(&Conversation::default()).replaced("AC-12345"), "[secret]");
+}
+
+#[test]
 fn a_public_value_is_shown_with_its_variables_filled_in() {
     let action = action(&json!({
         "body": {
