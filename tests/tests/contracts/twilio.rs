@@ -100,7 +100,7 @@ async fn nothing_is_sent_again_once_it_may_have_been_sent() {
         ("503 that Twilio acted on", Fault::status(503).with_effect(local::standins::Effect::First), "broken 503", 1),
         ("no JSON", Fault::body(json!("<html>")).with_effect(local::standins::Effect::First), "undecodable", 1),
         ("JSON without a sid", Fault::body(json!({"status": "queued"})), "undecodable", 0),
-        ("an answer that is too large", Fault::body(json!("x".repeat(5_000_000))), "undecodable", 0),
+        ("an answer that is too large", Fault::body(json!("x".repeat(5_000_000))), "too large", 0),
     ];
     for (name, fault, expected, messages) in cases {
         let twilio = start();
