@@ -136,7 +136,7 @@ async fn nothing_is_typed_while_a_form_is_saved(chat: &Chat, browser: &Browser) 
     let numbers = format!("{}#/{}/numbers", chat.at("/console_url"), chat.at("/slug"));
     browser.open(&numbers).await;
     browser.click("a[data-row]").await;
-    browser.until("Number(document.querySelector('#number-wait_ms')?.value) > 0").await;
+    browser.until("document.querySelector('#number-wait_ms')?.value === '0'").await;
     hold_the_saving(browser).await;
     browser.enter("#number-label", " of the shop").await;
     browser.until("window.goOn").await;
