@@ -1,4 +1,4 @@
-//! What a caller hears while a tool runs.
+//! The sentences of the agent while a tool runs.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};

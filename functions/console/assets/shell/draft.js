@@ -8,7 +8,7 @@ import { rebased, SECRET, typeOf } from './schema.js';
 /** Members beside a secret's value. */
 const BESIDE = ['mode', 'secret', 'type', 'description', 'prompt', 'required', 'schema', 'aiExtension'];
 
-/** The draft for the tab, without the values of secrets: an empty text, which no form sends, says that there is one. */
+/** The draft for the tab, without the values of secrets. An empty text stands for each: forms never send it. */
 export function written(draft) {
   return JSON.stringify(draft, (member, inner) => {
     const named = SECRET.test(member);

@@ -66,7 +66,7 @@ impl Vapi {
         let overrides = json!({
             "variableValues": call.variables,
             "voicemailDetection": {"provider": "vapi"},
-            // Empty for silence, whatever the assistant has.
+            // An empty text, so that the assistant's own is not spoken.
             "voicemailMessage": call.message.unwrap_or_default(),
         });
         let body = json!({

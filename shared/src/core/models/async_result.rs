@@ -1,4 +1,4 @@
-//! What becomes of the result of a tool in the background.
+//! The delivery of a background tool's result.
 
 use std::str::FromStr;
 

@@ -73,7 +73,7 @@ pub(super) struct Live {
     phone_number: String,
     media_at: Option<Timestamp>,
     heard: Vec<Heard>,
-    /// What the caller heard while tools ran.
+    /// The sentences heard by the caller while tools ran.
     pub(super) spoken: Vec<Spoken>,
 }
 
