@@ -41,7 +41,8 @@ impl TestRequest {
         let called = fields.parse("called_phone_number");
         // Without the field nothing is sent by accident.
         let dry_run = fields.boolean("dry_run", true);
-        let which = match (fields.get("config"), fields.get("tool_id")) {
+        let saved = fields.get("tool_id").filter(|id| **id != "");
+        let which = match (fields.get("config"), saved) {
             (Some(config), None) => {
                 ToolConfig::parse_at(config, "config", fields.problems()).map(Box::new).map(TestedTool::Unsaved)
             }
@@ -108,6 +109,7 @@ mod tests {
     #[test]
     fn a_tool_or_a_configuration_and_not_both() {
         assert_eq!(wrong(&json!({})), ["config"]);
+        assert_eq!(wrong(&json!({"tool_id": ""})), ["config"]);
         assert_eq!(wrong(&json!({"tool_id": uuid(), "config": {}})), ["tool_id"]);
         assert_eq!(wrong(&json!({"tool_id": "x"})), ["tool_id"]);
     }
