@@ -275,10 +275,23 @@ impl Browser {
         std::fs::write(path, STANDARD.decode(picture.as_str().unwrap()).unwrap()).unwrap();
     }
 
+    /// Also of a browser that answers no more, with the reason.
     async fn situation(&self) -> String {
-        let text = self.run("return document.body?.innerText ?? ''", &json!([])).await;
-        let log: Vec<String> = self.log().await.iter().map(|(level, message)| format!("{level} {message}")).collect();
-        format!("{}\n---\n{}\n---\n{}", self.address().await, text.as_str().unwrap_or_default(), log.join("\n"))
+        let script = json!({"script": "return document.body?.innerText ?? ''", "args": []});
+        let asked = async || {
+            let address = self.session.get("/url").await?;
+            let text = self.session.post("/execute/sync", &script).await?;
+            Ok::<_, driver::Failure>((address, text))
+        };
+        match asked().await {
+            Ok((address, text)) => {
+                let log: Vec<String> =
+                    self.log().await.iter().map(|(level, message)| format!("{level} {message}")).collect();
+                let [address, text] = [&address, &text].map(|value| value.as_str().unwrap_or_default());
+                format!("{address}\n---\n{text}\n---\n{}", log.join("\n"))
+            }
+            Err(failure) => format!("{}: {}", failure.kind, failure.message),
+        }
     }
 }
 

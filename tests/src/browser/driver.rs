@@ -74,7 +74,11 @@ impl Session {
         if !parameters.is_null() {
             request = request.json(parameters);
         }
-        let mut answer: Value = request.send().await.unwrap().json().await.unwrap();
+        let answer = async { request.send().await?.json::<Value>().await };
+        let mut answer = answer.await.map_err(|error| Failure {
+            kind: "no answer of ChromeDriver".to_owned(),
+            message: format!("{command}: {error}"),
+        })?;
         let value = answer["value"].take();
         match value.get("error").and_then(Value::as_str) {
             Some(kind) => {

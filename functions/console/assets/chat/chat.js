@@ -8,6 +8,7 @@
 // - `announcement`: a sentence for screen readers
 
 import { BrokenOff } from './ag_ui.js';
+import { batches } from './batches.js';
 import { applied, conversation, ended, lastAnswer, ofThread, said, unsaid, withEarlier } from './conversation.js';
 import { failureOf, Refused, SignInNeeded } from '../shell/problems.js';
 import { Unreachable } from '../shell/unreachable.js';
@@ -228,10 +229,10 @@ export class Chat {
     let begun = false;
     try {
       const input = { thread, run: reading.run, message, decision, signal: reading.signal };
-      for await (const event of this.#api.run(input)) {
+      for await (const events of batches(this.#api.run(input))) {
         if (!mine()) return true;
         begun = true;
-        this.#show(applied(this.#state.get().conversation, event));
+        this.#show(events.reduce(applied, this.#state.get().conversation));
       }
       const { failure } = this.#state.get().conversation;
       // Only the thread has the outcome.
@@ -351,10 +352,14 @@ export class Chat {
       let read = conversation(thread);
       if (this.#state.get().readOnly) read = ofThread(thread, await this.#api.messages(thread));
       else {
-        for await (const event of this.#api.history({ thread, run: reading.run, signal: reading.signal })) {
+        for await (const events of batches(this.#api.history({ thread, run: reading.run, signal: reading.signal }))) {
           if (!mine()) return false;
-          read = applied(read, event);
-          if (!following && !read.followed) continue;
+          let followed = following;
+          for (const event of events) {
+            read = applied(read, event);
+            followed ||= read.followed !== null;
+          }
+          if (!followed) continue;
           if (!following) this.#announce('The answer is being written.');
           following = true;
           this.#state.set({ loading: false, answering: true });
