@@ -16,7 +16,10 @@ use std::{
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value, json};
 
-use self::parts::{ClaimedParts, Parts};
+use self::{
+    earlier::beside_earlier,
+    parts::{ClaimedParts, Parts},
+};
 use crate::{
     Deadline, Error, Result,
     actions::{self, ActionClients, ActionTool, Attempt},
@@ -312,6 +315,7 @@ impl Executor {
     ) -> Result<ToolOutcome> {
         let attempt = Attempt { id: request.id, claim: ticket.name(), done: &ticket.done };
         let acted = self.act(tool, request, context, arguments, attempt).await;
+        let acted = acted.map(|outcome| beside_earlier(tool, context, arguments, &ticket.done, outcome));
         self.settle(ticket, acted.as_ref().map_or(Outcome::Released, recorded)).await;
         acted
     }

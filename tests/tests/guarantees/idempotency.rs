@@ -176,6 +176,38 @@ async fn a_retry_of_a_part_that_fails_again_still_remembers_the_rest() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_does_not_begin_names_the_recipients_of_an_earlier_one() {
+    let world = World::start().await;
+    let mut config = to_several(&[phone(2)]);
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    config["limits"] = json!({"per_call": 1});
+    for others in [json!([]), json!([phone(3)])] {
+        let tool = world.attached(&config).await;
+        let call = world.call(&tool, json!({"text": "Hello", "recipients": others}));
+        let refused = json!({"code": 21211, "message": "invalid", "status": 400});
+        world.twilio.inject(standins::Fault::status(400).with_body(refused));
+        world.call_tool(&call).await.sentence();
+        let sent = world.twilio.messages().len();
+        for _ in 0..2 {
+            let again = world.call_tool(&call).await;
+            let told = again.sentence();
+            assert!(told.contains("lready sent to ") && told.contains("as often as is allowed"), "{told}");
+            let states = again.body["result"]["recipients"].as_array().unwrap().iter();
+            let mut states: Vec<&str> = states.map(|one| one["state"].as_str().unwrap()).collect();
+            states.sort_unstable();
+            let expected = if others == json!([]) {
+                &["already_sent", "not_sent"][..]
+            } else {
+                &["already_sent", "already_sent", "not_sent"]
+            };
+            assert_eq!(states, expected);
+        }
+        assert_eq!(world.twilio.messages().len(), sent);
+    }
+    assert_eq!(statuses(&world), ["partial"; 6]);
+}
+
+#[tokio::test]
 async fn a_claim_with_a_lost_answer_remembers_the_finished_parts() {
     let world = World::start().await;
     let tool = world.attached(&to_several(&[phone(2)])).await;

@@ -1,5 +1,7 @@
 //! Outcomes of earlier attempts at an effect.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{Executor, effect_key, replay, report, under_way};
@@ -7,9 +9,36 @@ use crate::{
     Result,
     actions::{self, ActionTool},
     idempotency::{Claim, Earlier, Outcome},
-    models::ExecutionStatus,
-    tool::{CallContext, ToolOutcome, arguments::Checked},
+    models::{ExecutionStatus, RecipientState},
+    tool::{CallContext, Effect, RecipientOutcome, ToolOutcome, arguments::Checked},
 };
+
+/// An attempt that did not begin, for example because of a limit, names the recipients in `done`, whom earlier attempts reached.
+pub(super) fn beside_earlier(
+    tool: &ActionTool,
+    context: &CallContext<'_>,
+    arguments: &Map<String, Value>,
+    done: &Map<String, Value>,
+    outcome: ToolOutcome,
+) -> ToolOutcome {
+    if done.is_empty() || outcome.effect != Effect::None || !outcome.recipients.is_empty() {
+        return outcome;
+    }
+    let why =
+        outcome.answer.get("error").and_then(Value::as_str).map(|sentence| sentence.trim_end_matches('.').to_owned());
+    let parts = tool.parts(arguments, context.conversation);
+    let asked = parts.into_iter().flat_map(|part| part.recipients);
+    let all: BTreeSet<String> = asked.chain(done.keys().cloned()).collect();
+    let each = all.into_iter().map(|to| {
+        let missing =
+            || RecipientOutcome { reason: why.clone(), ..RecipientOutcome::new(&to, RecipientState::NotSent) };
+        RecipientOutcome::earlier(done, &to).unwrap_or_else(missing)
+    });
+    let told = actions::told(&tool.action, context, each.collect());
+    let fault = outcome.fault();
+    let ToolOutcome { answer, status, effect, recipients, .. } = told;
+    ToolOutcome { answer, status, effect, recipients, fault, ..outcome }
+}
 
 impl Executor {
     /// The outcome of an earlier attempt at an effect that cannot begin now; `None` if it did not begin.

@@ -7,7 +7,7 @@
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
 
-use super::{ExecutionRequest, Executor, effect_key, lease, recorded, under_way};
+use super::{ExecutionRequest, Executor, earlier::beside_earlier, effect_key, lease, recorded, under_way};
 use crate::{
     Result,
     actions::{self, ActionTool, Attempt, EffectPart},
@@ -130,6 +130,7 @@ impl Executor {
         } else {
             self.act(tool, request, context, arguments, attempt).await
         };
+        let acted = acted.map(|outcome| beside_earlier(tool, context, arguments, &done, outcome));
         let of_part = |part: &EffectPart| -> Outcome {
             let Ok(outcome) = &acted else { return Outcome::Released };
             let theirs = |one: &&RecipientOutcome| part.recipients.contains(&one.to);
