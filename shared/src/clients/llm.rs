@@ -89,8 +89,11 @@ impl Message {
         Self { role: MessageRole::User, content: content.into() }
     }
 
+    /// Some services reject an empty message, although models send them.
     pub fn assistant(content: impl Into<String>) -> Self {
-        Self { role: MessageRole::Assistant, content: content.into() }
+        let content: String = content.into();
+        let content = if content.trim().is_empty() { "(no answer)".to_owned() } else { content };
+        Self { role: MessageRole::Assistant, content }
     }
 }
 
