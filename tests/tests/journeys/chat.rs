@@ -276,6 +276,22 @@ async fn a_plan_of_wrong_types_is_asked_about_once_and_then_done_without() {
     }
 }
 
+/// As from a model that spends all its tokens on reasoning.
+#[tokio::test]
+async fn an_empty_choice_that_was_cut_off_or_filtered_is_asked_about_once() {
+    for (way, reason) in WAYS.into_iter().flat_map(|way| ["length", "content_filter"].map(|reason| (way, reason))) {
+        let world = way.world().await;
+        find(&world).await;
+        let empty = Turn { finish_reason: Some(reason.to_owned()), ..Turn::text("") };
+        world.llm.script([empty, way.call("find", json!({"query": "sales"})), Turn::text("They were 7 million.")]);
+        let answer = world.chat("What were the sales?").await.expect(200);
+        assert_eq!(answer["metadata"]["tools"], json!([{"tool": "find", "outcome": "succeeded"}]), "{way:?} {reason}");
+        let repair = said(&world.asked_of_model()[1]);
+        assert_eq!(repair[repair.len() - 2], "assistant: (no answer)");
+        assert!(repair.last().unwrap().contains("Your message is empty"), "{repair:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_tool_that_fails_leads_to_an_answer_that_can_say_so() {
     for way in WAYS {

@@ -254,6 +254,34 @@ async fn a_long_conversation_is_summarized_once_and_nothing_is_lost() {
     assert!(said(&world.asked_of_model()[0])[0].contains(marker));
 }
 
+/// Each attempt is paid for.
+#[tokio::test]
+async fn an_unusable_summary_replaces_nothing_and_is_asked_for_again_16_messages_later() {
+    let ended = |reason: &str| Turn { finish_reason: Some(reason.to_owned()), ..Turn::text("They spoke of") };
+    let refusal =
+        json!({"choices": [{"message": {"content": null, "refusal": "I will not."}, "finish_reason": "stop"}]});
+    let refused = Turn { body: Some(refusal), ..Turn::default() };
+    for unusable in [ended("length"), ended("content_filter"), refused, Turn::text(" ")] {
+        let world = World::start().await;
+        long_thread(&world, 70);
+        let user = world.home.user_id.clone();
+        world.llm.script([unusable, Way::Written.none(), Turn::text("Yes.")]);
+        let body = json!({"message": "Do you remember?", "thread_id": "long"});
+        let answer = world.chat_with(&body).await.expect(200);
+        assert_eq!((&answer["message"], &answer["metadata"]["summarized"]), (&json!("Yes."), &json!(false)));
+        assert!(said(&world.asked_of_model()[1]).contains(&"user: Message 1".to_owned()));
+        let row = world.aws.rows("threads").into_iter().find(|row| row["part"] == "thread").unwrap();
+        assert_eq!(row.get("summary"), None, "{row}");
+        for turn in 2..=8 {
+            world.llm.clear_requests();
+            say(&world, &user, "long", &format!("Message of turn {turn}")).await;
+            assert_eq!(world.asked_of_model().len(), 2, "{turn}");
+        }
+        world.llm.script([Turn::text("They spoke of 70 things."), Way::Written.none(), Turn::text("Yes.")]);
+        assert_eq!(world.chat_with(&body).await.expect(200)["metadata"]["summarized"], true);
+    }
+}
+
 #[tokio::test]
 async fn a_repeated_request_gets_its_answer_when_its_message_is_summarized() {
     let world = World::start().await;
