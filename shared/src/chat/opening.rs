@@ -186,6 +186,7 @@ impl Turns {
             turns: 0,
             messages: 0,
             summary: None,
+            unsummarized_at: None,
             pending: None,
             running: None,
             lease_until: None,

@@ -43,6 +43,8 @@ pub(super) const TURN_NEEDS: Duration = Duration::from_secs(8);
 const WAIT_WITHIN: Duration = Duration::from_secs(60 * 60);
 const LOOKS_FOR_STOP: Duration = Duration::from_millis(400);
 const ANSWERS_WITH_RESULTS: usize = 3;
+/// Messages until a model that gave no usable summary is asked, and paid, again.
+const SUMMARY_AGAIN_AFTER: u32 = 16;
 
 pub struct Turns {
     pub threads: Threads,
@@ -355,6 +357,9 @@ impl Turns {
     /// messages.
     async fn shorten(&self, held: &mut Held, model: &LlmModel<'_>, deadline: Deadline) -> Option<f64> {
         let older = is_long(&held.messages)?;
+        if held.thread.unsummarized_at.is_some_and(|at| held.thread.messages < at + SUMMARY_AGAIN_AFTER) {
+            return None;
+        }
         let (to_summarize, before) = (held.messages.get(..older)?, held.thread.summary.as_ref());
         let until = to_summarize.last()?.number;
         let before = before.map(|before| before.text.as_str());
@@ -366,10 +371,13 @@ impl Turns {
             }
         };
         let cost = Some(completion.usage.cost.unwrap_or_default());
-        let text = completion.text.trim();
-        if text.is_empty() {
+        let Some(text) = completion.usable_text() else {
+            tracing::warn!("a long conversation was not summarized: the model's answer is empty, cut off or a refusal");
+            if let Err(error) = self.threads.put_summary_off(&held.lease, held.thread.messages).await {
+                tracing::warn!("a failed summary was not recorded: {}", error::chain(&error));
+            }
             return cost;
-        }
+        };
         let summary = ThreadSummary { text: text.to_owned(), until, at: Timestamp::now() };
         match self.threads.summarize(&held.lease, &summary).await {
             Ok(_) => {

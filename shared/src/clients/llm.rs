@@ -6,6 +6,7 @@
 
 mod account;
 mod answer;
+mod conversation;
 mod events;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -15,6 +16,7 @@ mod rejected_parameters;
 mod streaming;
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -89,12 +91,15 @@ impl Message {
         Self { role: MessageRole::User, content: content.into() }
     }
 
+    /// Some services reject an empty message, although models send them.
     pub fn assistant(content: impl Into<String>) -> Self {
-        Self { role: MessageRole::Assistant, content: content.into() }
+        let content: String = content.into();
+        let content = if content.trim().is_empty() { "(no answer)".to_owned() } else { content };
+        Self { role: MessageRole::Assistant, content }
     }
 }
 
-/// A request to the model. The conversation is borrowed, so a growing one is never copied.
+/// A request to the model. The conversation is borrowed, so a run's growing one is never copied.
 #[derive(Debug, Clone, Copy)]
 pub struct CompletionRequest<'a> {
     /// Defaults to the account's model.
@@ -117,7 +122,7 @@ impl<'a> CompletionRequest<'a> {
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: &'a [Message],
+    messages: Cow<'a, [Message]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +151,7 @@ impl<'a> Body<'a> {
         let without = without.of(account, model);
         Self {
             model,
-            messages,
+            messages: conversation::in_order(messages),
             temperature: (!without.temperature).then_some(temperature),
             max_tokens: max_tokens.filter(|_| {
                 without == RejectedParameters { temperature: without.temperature, ..RejectedParameters::default() }
@@ -190,7 +195,7 @@ impl Llm {
         // A timed-out answer is billed. Another attempt in the little time left would be billed in vain.
         let begin = deadline.reserving((deadline.remaining() / 4).min(ATTEMPT / 2));
         let ask = |bearer: SecretString| async move {
-            let private = Private { messages: body.messages, secret: &bearer };
+            let private = Private { messages: &body.messages, secret: &bearer };
             retrying(Retry::Harmless, begin, || async {
                 let limit = deadline.at_most(WHOLE_ATTEMPT);
                 let response = attempt(prepared, limit.remaining(), &private).await?;
@@ -225,7 +230,7 @@ impl Llm {
     async fn open_with(&self, account: &Account, body: &Body<'_>, deadline: Deadline) -> Result<Opened, Error> {
         let prepared = &self.prepare(account, body)?.header(ACCEPT, "text/event-stream");
         let open = |bearer: SecretString| async move {
-            let private = Private { messages: body.messages, secret: &bearer };
+            let private = Private { messages: &body.messages, secret: &bearer };
             retrying(Retry::Harmless, deadline, || async {
                 let begun = tokio::time::timeout(ATTEMPT, attempt(prepared, deadline.remaining(), &private)).await;
                 let response =

@@ -53,9 +53,7 @@ impl Dialogue {
         &self.spent
     }
 
-    /// Some services reject an empty message, although models send them.
     pub(super) fn say(&mut self, answer: String) {
-        let answer = if answer.trim().is_empty() { "(no answer)".to_owned() } else { answer };
         self.messages.push(Message::assistant(answer));
     }
 

@@ -155,6 +155,12 @@ impl Threads {
         summarized.with([(":summary", to_attribute(summary)?)]).unless_refused().await
     }
 
+    /// Records that the model gave no usable summary up to this message.
+    pub async fn put_summary_off(&self, lease: &Lease, message: u32) -> Result<bool> {
+        let noted = lease.update_in_transaction("SET #unsummarized_at = :message");
+        noted.with([(":message", number(message.into()))]).unless_refused().await
+    }
+
     /// Records the turn's progress. One write.
     ///
     /// # Errors

@@ -116,6 +116,34 @@ async fn the_request_is_the_one_openrouter_documents() {
     assert!(llm.script_left().is_empty());
 }
 
+/// Anthropic, Mistral and vLLM refuse other orders, and some services an empty message.
+#[tokio::test]
+async fn a_conversation_is_sent_in_an_order_that_every_service_accepts() {
+    let llm = start();
+    llm.script([Turn::text("x")]);
+    let messages = [
+        Message::system("Be brief."),
+        Message::system("It is May."),
+        Message::user("a"),
+        Message::system("b"),
+        Message::assistant(""),
+        Message::system("c"),
+    ];
+    client(&[]).complete(&keyed(&llm.url), &CompletionRequest::new(&messages), ample()).await.unwrap();
+    let sent = llm.requests().pop().unwrap().body["messages"].clone();
+    assert!(sent[0]["content"].as_str().unwrap().starts_with("Be brief.\n\nIt is May.\n\nA part of a user message"));
+    let note = |text: &str| format!("<application_note>\n{text}\n</application_note>");
+    let turns = json!([
+        {"role": "user", "content": format!("a\n\n{}", note("b"))},
+        {"role": "assistant", "content": "(no answer)"},
+        {"role": "user", "content": note("c")},
+    ]);
+    assert_eq!(
+        (&sent[0]["role"], &sent.as_array().unwrap()[1..]),
+        (&json!("system"), turns.as_array().unwrap().as_slice())
+    );
+}
+
 #[tokio::test]
 async fn a_request_names_the_model_else_the_account_else_the_default() {
     let llm = start();

@@ -189,10 +189,25 @@ async fn calls_are_put_together_however_they_are_cut() {
         fragment(call(json!("b"), json!("y"), json!({"m": 2}))),
         finished("tool_calls"),
     ];
-    let (_, end) = streamed_from(body.concat()).await;
-    let calls: Vec<_> = end.unwrap().tool_calls.into_iter().map(|call| (call.id, call.name, call.arguments)).collect();
+    let calls = async |body: String| {
+        let called = streamed_from(body).await.1.unwrap().tool_calls.into_iter();
+        called.map(|call| (call.id, call.name, call.arguments)).collect::<Vec<_>>()
+    };
     let of = |id: &str, name: &str, arguments: &str| (id.to_owned(), name.to_owned(), arguments.to_owned());
-    assert_eq!(calls, [of("a", "x", r#"{"n":1}"#), of("b", "y", r#"{"m":2}"#)]);
+    assert_eq!(calls(body.concat()).await, [of("a", "x", r#"{"n":1}"#), of("b", "y", r#"{"m":2}"#)]);
+
+    // Gemini gives each call the index 0, and some gateways each fragment another id.
+    let part = |id: &str, name: Value, arguments: &str| json!({"index": 0, "id": id, "function": {"name": name, "arguments": arguments}});
+    let body = [
+        fragment(json!([part("a", json!("x"), "{\"n\":1}"), part("b", json!("x"), "{\"n\":2}")])),
+        fragment(json!([part("c", json!("y"), "{\"m\":")])),
+        fragment(json!([part("d", Value::Null, "3}")])),
+        finished("stop"),
+    ];
+    assert_eq!(
+        calls(body.concat()).await,
+        [of("a", "x", r#"{"n":1}"#), of("b", "x", r#"{"n":2}"#), of("c", "y", r#"{"m":3}"#)]
+    );
 
     let nameless =
         format!("{}{}", fragment(json!([{"index": 0, "function": {"arguments": "{}"}}])), finished("tool_calls"));

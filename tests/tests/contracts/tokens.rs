@@ -249,9 +249,22 @@ async fn keys_come_from_the_issuers_own_configuration_or_from_ours() {
 async fn a_scope_is_there_or_not() {
     let issuer = Issuer::start().await;
     let verifier = verifier(&issuer);
-    let claims = with(&issuer.claims("u"), &json!({"scope": "openid switchboard/tools"}));
-    let token = verify(&verifier, &issuer.signed("rs256", &claims)).await.unwrap();
-    for (scopes, there) in [("", true), ("openid", true), ("switchboard/tools openid", true), ("openid admin", false)] {
-        assert_eq!(token.has_scopes(scopes), there, "{scopes}");
+    for granted in [
+        json!({"scope": "openid switchboard/tools"}),
+        json!({"scope": ["openid", "switchboard/tools"]}),
+        // Okta.
+        json!({"scp": ["openid", "switchboard/tools"]}),
+        // Entra.
+        json!({"scp": "openid switchboard/tools"}),
+        json!({"scope": "openid", "scp": ["switchboard/tools"]}),
+        json!({"scope": "switchboard/tools openid", "scp": 7}),
+    ] {
+        let claims = with(&issuer.claims("u"), &granted);
+        let token = verify(&verifier, &issuer.signed("rs256", &claims)).await.unwrap();
+        for (scopes, there) in
+            [("", true), ("openid", true), ("switchboard/tools openid", true), ("openid admin", false)]
+        {
+            assert_eq!(token.has_scopes(scopes), there, "{granted}: {scopes}");
+        }
     }
 }

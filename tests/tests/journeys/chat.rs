@@ -181,8 +181,8 @@ async fn a_tool_is_chosen_run_and_answered_from() {
         assert_eq!(asked.len(), 2, "{way:?}");
         let last = said(&asked[1]);
         let results = last.iter().find(|message| message.contains("What tools gave for the last message")).unwrap();
-        assert!(results.starts_with("system: ") && results.contains("The sales of 2024 were 7 million"), "{results}");
-        assert!(last.contains(&"user: What were the sales in 2024?".to_owned()), "{last:?}");
+        let note = "user: What were the sales in 2024?\n\n<application_note>\nWhat tools gave for the last message";
+        assert!(results.starts_with(note) && results.contains("The sales of 2024 were 7 million"), "{results}");
         // The stored state is the same in both ways.
         let item = world.aws.rows("threads").into_iter().find(|item| item["part"] == "m#000002").unwrap();
         let kept: Value = serde_json::from_str(text(&item["tool_results"])).unwrap();
@@ -242,7 +242,8 @@ async fn wrong_arguments_are_asked_about_once() {
         let answer = world.chat("What were the sales?").await.expect(200);
         assert_eq!(answer["metadata"]["tools"], json!([{"tool": "find", "outcome": "succeeded"}]), "{way:?}");
         let repair = said(&world.asked_of_model()[1]).pop().unwrap();
-        assert!(repair.starts_with("system: This plan cannot be used. The arguments of find do not fit"), "{repair}");
+        let note = "user: <application_note>\nThis plan cannot be used. The arguments of find do not fit";
+        assert!(repair.starts_with(note), "{repair}");
 
         // Still wrong: the tool is not called, and the answer gets the reason.
         world.llm.clear_requests();
@@ -275,6 +276,22 @@ async fn a_plan_of_wrong_types_is_asked_about_once_and_then_done_without() {
     }
 }
 
+/// As from a model that spends all its tokens on reasoning.
+#[tokio::test]
+async fn an_empty_choice_that_was_cut_off_or_filtered_is_asked_about_once() {
+    for (way, reason) in WAYS.into_iter().flat_map(|way| ["length", "content_filter"].map(|reason| (way, reason))) {
+        let world = way.world().await;
+        find(&world).await;
+        let empty = Turn { finish_reason: Some(reason.to_owned()), ..Turn::text("") };
+        world.llm.script([empty, way.call("find", json!({"query": "sales"})), Turn::text("They were 7 million.")]);
+        let answer = world.chat("What were the sales?").await.expect(200);
+        assert_eq!(answer["metadata"]["tools"], json!([{"tool": "find", "outcome": "succeeded"}]), "{way:?} {reason}");
+        let repair = said(&world.asked_of_model()[1]);
+        assert_eq!(repair[repair.len() - 2], "assistant: (no answer)");
+        assert!(repair.last().unwrap().contains("Your message is empty"), "{repair:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_tool_that_fails_leads_to_an_answer_that_can_say_so() {
     for way in WAYS {
@@ -300,8 +317,9 @@ async fn the_planner_sees_the_whole_conversation() {
         world.llm.script([way.call("find", json!({"query": "sales 2023"})), Turn::text("I do not know.")]);
         world.chat("And for last year?").await.expect(200);
         let plan = said(&world.asked_of_model()[0]);
-        let place =
-            |wanted: &str| plan.iter().position(|message| message == wanted).unwrap_or_else(|| panic!("{plan:#?}"));
+        let place = |wanted: &str| {
+            plan.iter().position(|message| message.starts_with(wanted)).unwrap_or_else(|| panic!("{plan:#?}"))
+        };
         let places =
             ["user: What were the sales in 2024?", "assistant: 7 million.", "user: And for last year?"].map(place);
         assert!(places.is_sorted(), "{plan:#?}");

@@ -138,6 +138,18 @@ async fn bad_requests_use_up_no_turn() {
         let (status, body) = json(client().post(&url).bearer_auth("llm-local-key").json(&wrong)).await;
         assert_eq!((status, &body["error"]["code"]), (400, &json!(400)), "{wrong}");
     }
+    for roles in [
+        &["user", "system"][..],
+        &["system", "system", "user"],
+        &["user", "assistant"],
+        &["user", "user"],
+        &["assistant", "user"],
+        &["system"],
+    ] {
+        let messages: Vec<_> = roles.iter().map(|role| json!({ "role": role, "content": "x" })).collect();
+        let wrong = json!({ "model": "m", "messages": messages });
+        assert_eq!(json(client().post(&url).bearer_auth("llm-local-key").json(&wrong)).await.0, 400, "{roles:?}");
+    }
     let elsewhere = client().post(format!("{}/completions", llm.url)).bearer_auth("llm-local-key").json(&good);
     assert_eq!(json(elsewhere).await.0, 404);
     assert_eq!(llm.script_left(), [Turn::text("kept")]);
@@ -200,6 +212,7 @@ async fn an_unknown_field_of_a_completion_is_refused() {
         ("stream_options", json!({ "include_usage": true })),
         ("messages", json!([{ "role": "user" }])),
         ("messages", json!([{ "role": "user", "content": 7 }])),
+        ("messages", json!([{ "role": "user", "content": " " }])),
         ("messages", json!([{ "role": "user", "content": "hi", "colour": "red" }])),
     ] {
         let mut wrong = good.clone();

@@ -220,6 +220,10 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 
     fn read(&self, completion: &Completion) -> Result<Plan, String> {
+        let broken_off = matches!(completion.finish, Finish::Length | Finish::ContentFilter);
+        if broken_off && completion.tool_calls.is_empty() && completion.text.trim().is_empty() {
+            return Err("Your message is empty: it was cut off or filtered.".to_owned());
+        }
         if self.planner.function_calling && !completion.tool_calls.is_empty() {
             return plan::of_functions(completion);
         }

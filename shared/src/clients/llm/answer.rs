@@ -23,6 +23,14 @@ pub struct Completion {
     pub id: Option<String>,
 }
 
+impl Completion {
+    /// The text; `None` if it is empty, cut off or a refusal.
+    pub fn usable_text(&self) -> Option<&str> {
+        let unusable = matches!(self.finish, Finish::Length | Finish::ContentFilter | Finish::Refusal);
+        Some(self.text.trim()).filter(|text| !unusable && !text.is_empty())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
     Stop,

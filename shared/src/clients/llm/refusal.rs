@@ -27,6 +27,16 @@ const MODERATED: [&str; 4] = ["content_policy_violation", "content_filter", "mod
 const RATE_LIMITED: [&str; 3] = ["rate_limit_exceeded", "rate_limited", "too_many_requests"];
 const CREDENTIALS: [&str; 4] = ["authentication", "authentication_error", "invalid_api_key", "permission_denied"];
 const UNKNOWN: [&str; 2] = ["model_not_found", "not_found"];
+const TOO_LONG_IN_WORDS: [&str; 4] = [
+    // OpenAI and vLLM.
+    "maximum context length",
+    // Anthropic.
+    "prompt is too long",
+    // Google.
+    "exceeds the maximum number of tokens",
+    // Bedrock.
+    "input is too long",
+];
 const UNSUPPORTED: [&str; 2] = ["unsupported_parameter", "unsupported_value"];
 const INVALID: [&str; 6] = [
     "invalid_request",
@@ -145,12 +155,17 @@ impl ErrorBody {
     }
 
     fn reason(&self, status: u16) -> Option<Reason> {
-        // vLLM has no code for this, and OpenRouter not always; the phrase is OpenAI's.
         let message = self.message.to_ascii_lowercase();
         let declined = (400..=499).contains(&status);
-        if self.is_any(&TOO_LONG) || status == 413 || (declined && message.contains("maximum context length")) {
+        // A rate may be exceeded in the same words.
+        let says = |words: &str| declined && status != 429 && message.contains(words);
+        if self.is_any(&TOO_LONG) || status == 413 || TOO_LONG_IN_WORDS.into_iter().any(says) {
             Some(Reason::TooLong)
-        } else if status == 402 || self.is_any(&NO_CREDIT) || (status == 403 && self.limited) {
+        } else if status == 402
+            || self.is_any(&NO_CREDIT)
+            || (status == 403 && self.limited)
+            || says("credit balance is too low")
+        {
             Some(Reason::NoCredit)
         } else if self.is_any(&MODERATED) || (status == 403 && self.flagged) {
             Some(Reason::Moderated)
@@ -239,6 +254,8 @@ mod tests {
             |code: u16, metadata: Value| json!({"error": {"code": code, "message": "x", "metadata": metadata}});
         let openai =
             |code: Value, kind: &str| json!({"error": {"message": "x", "type": kind, "param": null, "code": code}});
+        let anthropic =
+            |message: &str| json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
         for (status, body, reason) in [
             (401, openrouter(401, json!({})), Some(Reason::Credentials)),
             (401, openai(json!("invalid_api_key"), "invalid_request_error"), Some(Reason::Credentials)),
@@ -258,6 +275,20 @@ mod tests {
                 400,
                 json!({"object": "error", "message": "This model's maximum context length is 4096 tokens.", "code": 400}),
                 Some(Reason::TooLong),
+            ),
+            (400, anthropic("prompt is too long: 208310 tokens > 200000 maximum"), Some(Reason::TooLong)),
+            (
+                400,
+                json!([{"error": {"code": 400, "status": "INVALID_ARGUMENT",
+                    "message": "The input token count (134123) exceeds the maximum number of tokens allowed (131072)."}}]),
+                Some(Reason::TooLong),
+            ),
+            (400, json!({"message": "Input is too long for requested model."}), Some(Reason::TooLong)),
+            (500, json!({"message": "Input is too long for requested model."}), None),
+            (
+                400,
+                anthropic("Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."),
+                Some(Reason::NoCredit),
             ),
             (404, openai(json!("model_not_found"), "invalid_request_error"), Some(Reason::UnknownModel)),
             (

@@ -43,7 +43,8 @@ pub(super) struct Reading {
     /// Bytes of the conversation, to estimate tokens.
     asked: usize,
     text: String,
-    tool_calls: BTreeMap<u64, ToolCall>,
+    /// By index, and by order among those of one index.
+    tool_calls: BTreeMap<(u64, usize), ToolCall>,
     /// Bytes of text and calls.
     size: usize,
     answered: bool,
@@ -171,22 +172,28 @@ impl Reading {
         Ok(text)
     }
 
-    /// Adds a part of a call, identified by its index; id and name come with the first part.
+    /// Adds a part of a call, identified by its index; id and name come with the first part. Gemini gives each call the index 0, so
+    /// a name with another id begins another call.
     fn assemble(&mut self, fragment: &Value) {
-        let id = text_at(fragment, "id").filter(|id| !id.is_empty());
+        let given = |of: &Value, field: &str| text_at(of, field).filter(|text| !text.is_empty());
+        let function = fragment.get("function").unwrap_or(&Value::Null);
+        let (id, name) = (given(fragment, "id"), given(function, "name"));
         let last = self.tool_calls.last_key_value();
         let index = fragment.get("index").and_then(Value::as_u64).unwrap_or_else(|| match last {
-            Some((index, call)) if id.as_ref().is_none_or(|id| *id == call.id) => *index,
-            Some((index, _)) => index.saturating_add(1),
+            Some((&(index, _), call)) if id.as_ref().is_none_or(|id| *id == call.id) => index,
+            Some((&(index, _), _)) => index.saturating_add(1),
             None => 0,
         });
-        let call = self.tool_calls.entry(index).or_default();
+        let same = self.tool_calls.range((index, 0)..=(index, usize::MAX)).next_back();
+        let is_another =
+            |call: &ToolCall| name.is_some() && !call.id.is_empty() && id.as_ref().is_some_and(|id| *id != call.id);
+        let nth = same.map_or(0, |(&(_, nth), call)| nth + usize::from(is_another(call)));
+        let call = self.tool_calls.entry((index, nth)).or_default();
         let before = call.id.len() + call.name.len() + call.arguments.len();
         if let Some(id) = id.filter(|_| call.id.is_empty()) {
             call.id = id;
         }
-        let function = fragment.get("function").unwrap_or(&Value::Null);
-        if let Some(name) = text_at(function, "name").filter(|_| call.name.is_empty()) {
+        if let Some(name) = name.filter(|_| call.name.is_empty()) {
             call.name = name;
         }
         match function.get("arguments") {
@@ -216,7 +223,7 @@ impl Reading {
         }
         let text = std::mem::take(&mut self.text);
         let mut tool_calls = Vec::with_capacity(self.tool_calls.len());
-        for (index, mut call) in std::mem::take(&mut self.tool_calls) {
+        for ((index, _), mut call) in std::mem::take(&mut self.tool_calls) {
             if call.name.is_empty() {
                 return Err(unusable(format!("the function of tool_calls[{index}] has no name")));
             }

@@ -28,6 +28,9 @@ pub struct Thread {
     /// Replaces its older messages in requests to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ThreadSummary>,
+    /// The number of the last message when the model gave no usable summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsummarized_at: Option<u32>,
     /// The [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,

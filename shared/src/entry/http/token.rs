@@ -51,8 +51,11 @@ struct Claims {
     sub: String,
     aud: Option<Audience>,
     client_id: Option<String>,
-    /// Separated by spaces (RFC 8693, section 4.2).
-    scope: Option<String>,
+    #[serde(default)]
+    scope: Value,
+    /// The name of `scope` at Okta and Entra.
+    #[serde(default)]
+    scp: Value,
     /// Any type: a malformed email must not refuse the token.
     #[serde(default)]
     email: Value,
@@ -114,7 +117,7 @@ impl TokenVerifier {
         validation.set_issuer(&[&self.issuer]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
         let token = decode::<Claims>(token, &key.key, &validation);
-        let Claims { sub, aud, client_id, scope, email, email_verified, .. } =
+        let Claims { sub, aud, client_id, scope, scp, email, email_verified, .. } =
             token.map_err(|error| NoToken::Refused(reason(error.kind())))?.claims;
         if sub.is_empty() {
             return Err(NoToken::Refused("the token names no user"));
@@ -122,7 +125,7 @@ impl TokenVerifier {
         if !self.is_for_us(aud, client_id, resources) {
             return Err(NoToken::Refused("the token was made for another audience"));
         }
-        let scopes = scope.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        let scopes = [&scope, &scp].into_iter().flat_map(granted).map(str::to_owned).collect();
         let unverified = email_verified == false || email_verified == "false";
         let email = email.as_str().map(str::trim).filter(|email| !email.is_empty() && !unverified).map(str::to_owned);
         Ok(VerifiedToken { user: UserId::new(sub), email, scopes })
@@ -153,6 +156,12 @@ impl VerifiedToken {
     pub fn has_scopes(&self, scopes: &str) -> bool {
         scopes.split_whitespace().all(|scope| self.scopes.contains(scope))
     }
+}
+
+/// The scopes of a claim: a text separated by spaces (RFC 8693, section 4.2), or a list.
+fn granted(claim: &Value) -> impl Iterator<Item = &str> {
+    let texts = claim.as_array().map_or(std::slice::from_ref(claim), Vec::as_slice);
+    texts.iter().filter_map(Value::as_str).flat_map(str::split_whitespace)
 }
 
 fn reason(error: &ErrorKind) -> &'static str {

@@ -63,11 +63,14 @@ async fn an_answer_that_is_no_option_is_corrected_once_and_then_a_failure() {
     assert_eq!(told.len(), 4);
     assert!(told[3].1.starts_with("This cannot be used."), "{told:?}");
 
-    world.llm.script([Turn::text("now"), Turn::text("I think now.")]);
+    world.llm.script([Turn::text(""), Turn::text("I think now.")]);
     let run = carried_out(&world, &json!([classify("again")]), &json!({"text": "lunch?"})).await;
     assert_eq!((run.status, statuses(&world, &run).await), (RunStatus::Failed, vec!["again failed".to_owned()]));
     assert!(run.error.unwrap().contains("also after a correction"));
     assert_eq!(world.llm.script_left(), []);
+    // Some services reject an empty message.
+    let told = conversations(&world).pop().unwrap();
+    assert_eq!(told[2], ("assistant".to_owned(), "(no answer)".to_owned()));
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ async fn an_idle_thread_expires() {
     assert_eq!(world.threads(&user, "GET", "").await.expect(200)["items"], json!([]));
     world.llm.clear_requests();
     say(&world, &user, "main", "Hello again").await;
-    assert!(!said(&world.asked_of_model()[0]).contains(&"user: Hello".to_owned()));
+    assert_eq!(said(&world.asked_of_model()[0]).len(), 2, "the system's message and the new one");
     assert_eq!(world.threads(&user, "GET", "/main").await.expect(200)["messages"], 2);
 }
 
@@ -241,8 +241,8 @@ async fn a_long_conversation_is_summarized_once_and_nothing_is_lost() {
     let asked = world.asked_of_model();
     assert!(said(&asked[0]).join("\n").contains("Message 54") && !said(&asked[0]).join("\n").contains("Message 55"));
     let plan = said(&asked[1]);
-    let marker = "system: [Summary of the earlier messages of this conversation]\nThey spoke of 54 things.";
-    assert!(plan.contains(&marker.to_owned()), "{plan:#?}");
+    let marker = "\n\n[Summary of the earlier messages of this conversation]\nThey spoke of 54 things.";
+    assert!(plan[0].starts_with("system: ") && plan[0].contains(marker), "{plan:#?}");
     assert!(plan.contains(&"user: Message 55".to_owned()) && !plan.contains(&"assistant: Message 54".to_owned()));
     let shown = world.threads(&user, "GET", "/long?limit=200").await.expect(200);
     assert_eq!((shown["items"].as_array().unwrap().len(), &shown["summary"]["until"]), (72, &json!(54)));
@@ -251,7 +251,35 @@ async fn a_long_conversation_is_summarized_once_and_nothing_is_lost() {
     world.llm.script([Way::Written.none(), Turn::text("Still.")]);
     let answer = world.chat_with(&body).await.expect(200);
     assert_eq!((&answer["metadata"]["summarized"], world.asked_of_model().len()), (&json!(false), 2));
-    assert!(said(&world.asked_of_model()[0]).contains(&marker.to_owned()));
+    assert!(said(&world.asked_of_model()[0])[0].contains(marker));
+}
+
+/// Each attempt is paid for.
+#[tokio::test]
+async fn an_unusable_summary_replaces_nothing_and_is_asked_for_again_16_messages_later() {
+    let ended = |reason: &str| Turn { finish_reason: Some(reason.to_owned()), ..Turn::text("They spoke of") };
+    let refusal =
+        json!({"choices": [{"message": {"content": null, "refusal": "I will not."}, "finish_reason": "stop"}]});
+    let refused = Turn { body: Some(refusal), ..Turn::default() };
+    for unusable in [ended("length"), ended("content_filter"), refused, Turn::text(" ")] {
+        let world = World::start().await;
+        long_thread(&world, 70);
+        let user = world.home.user_id.clone();
+        world.llm.script([unusable, Way::Written.none(), Turn::text("Yes.")]);
+        let body = json!({"message": "Do you remember?", "thread_id": "long"});
+        let answer = world.chat_with(&body).await.expect(200);
+        assert_eq!((&answer["message"], &answer["metadata"]["summarized"]), (&json!("Yes."), &json!(false)));
+        assert!(said(&world.asked_of_model()[1]).contains(&"user: Message 1".to_owned()));
+        let row = world.aws.rows("threads").into_iter().find(|row| row["part"] == "thread").unwrap();
+        assert_eq!(row.get("summary"), None, "{row}");
+        for turn in 2..=8 {
+            world.llm.clear_requests();
+            say(&world, &user, "long", &format!("Message of turn {turn}")).await;
+            assert_eq!(world.asked_of_model().len(), 2, "{turn}");
+        }
+        world.llm.script([Turn::text("They spoke of 70 things."), Way::Written.none(), Turn::text("Yes.")]);
+        assert_eq!(world.chat_with(&body).await.expect(200)["metadata"]["summarized"], true);
+    }
 }
 
 #[tokio::test]

@@ -76,7 +76,8 @@ fn problem(body: &Map<String, Value>) -> Option<String> {
     let Some(messages) = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty()) else {
         return refuse("messages must be a list with at least one message");
     };
-    if let Some(problem) = messages.iter().enumerate().find_map(|(at, message)| wrong_message(at, message)) {
+    let wrong = messages.iter().enumerate().find_map(|(at, message)| wrong_message(at, message));
+    if let Some(problem) = wrong.or_else(|| wrong_order(messages)) {
         return Some(problem);
     }
     match body.get("tools") {
@@ -97,18 +98,36 @@ fn wrong_message(at: usize, message: &Value) -> Option<String> {
     }
     let called = role == "assistant" && fields.get("tool_calls").is_some_and(Value::is_array);
     let said = match fields.get("content") {
-        Some(Value::String(_)) => true,
-        Some(Value::Array(parts)) => parts.iter().all(|part| part.get("type").is_some_and(Value::is_string)),
+        Some(Value::String(text)) => called || !text.trim().is_empty(),
+        Some(Value::Array(parts)) => {
+            !parts.is_empty() && parts.iter().all(|part| part.get("type").is_some_and(Value::is_string))
+        }
         None | Some(Value::Null) => called,
         Some(_) => false,
     };
     if !said {
-        return Some(format!("messages[{at}].content must be text or a list of parts"));
+        return Some(format!("messages[{at}].content must be a text or a list of parts, not empty"));
     }
     if role == "tool" && !fields.get("tool_call_id").is_some_and(Value::is_string) {
         return Some(format!("messages[{at}].tool_call_id is required"));
     }
     None
+}
+
+/// What a service refuses: Anthropic an end with the assistant, Mistral and vLLM's templates the rest.
+fn wrong_order(messages: &[Value]) -> Option<String> {
+    let roles = || messages.iter().map(|message| message.get("role").and_then(Value::as_str).unwrap_or_default());
+    let is_system = |role: &str| matches!(role, "system" | "developer");
+    if let Some(at) = roles().skip(1).position(is_system) {
+        return Some(format!("messages[{}]: a system message must be the first message", at + 1));
+    }
+    let in_a_row =
+        roles().zip(roles().skip(1)).any(|(role, next)| role == next && matches!(role, "user" | "assistant"));
+    if in_a_row || roles().find(|role| !is_system(role)) != Some("user") {
+        return Some("after the system message, user and assistant must alternate, the user first".to_owned());
+    }
+    let ends_well = roles().next_back().is_some_and(|role| matches!(role, "user" | "tool"));
+    (!ends_well).then(|| "the last message must have the role user or tool".to_owned())
 }
 
 fn is_function(tool: &Value) -> bool {
