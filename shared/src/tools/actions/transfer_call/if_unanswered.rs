@@ -26,6 +26,8 @@ use crate::{
 };
 
 const RINGS: u16 = 20;
+/// Twilio's own default, long enough for a voicemail to answer.
+const RINGS_WITHOUT_RULE: u16 = 30;
 const RING_BOUNDS: std::ops::RangeInclusive<u32> = 5..=60;
 const LONGEST_SENTENCE: usize = 300;
 const MOST_FURTHER: usize = 4;
@@ -45,6 +47,11 @@ pub(super) struct IfUnanswered {
 }
 
 impl IfUnanswered {
+    /// Of a transfer without a rule.
+    pub(super) const fn hang_up() -> Self {
+        Self { after_seconds: RINGS_WITHOUT_RULE, say: None, returns: false, then: Vec::new() }
+    }
+
     pub(super) fn read(value: &Value, fields: &mut Fields<'_>) -> Option<Self> {
         let path = fields.path("if_unanswered");
         let mut rule = Fields::of(value, path.clone(), fields.problems())?;
