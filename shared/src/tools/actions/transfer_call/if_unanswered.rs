@@ -92,7 +92,7 @@ impl IfUnanswered {
         let line = context.conversation.line.as_ref();
         let known = call.zip(line).filter(|(call, line)| call.phone_number_id == Some(line.id));
         let known = known.and_then(|(call, line)| Some((call, line, call.call_sid.as_deref()?)));
-        let Some(((call, line, sid), public_url)) = known.zip(services.public_url.as_deref()) else {
+        let Some((call, line, sid)) = known else {
             let refused = live_call::refused(
                 "This call cannot be transferred: its line is not ours to move. Offer to take a message instead.",
                 "the call did not come in through one of the organization's numbers, so it cannot return",
@@ -129,7 +129,7 @@ impl IfUnanswered {
                 return Err(outage);
             }
         }
-        let url = format!("{public_url}/api/phone-number/{}/transfers/{}", line.id, call.id);
+        let url = format!("{}/api/phone-number/{}/transfers/{}", services.public_url, line.id, call.id);
         Ok(match services.twilio.redirect_call(&account, sid, &url, context.deadline).await {
             Ok(()) => {
                 let to = route.words();
