@@ -71,8 +71,8 @@ impl ExternalTools {
         self.tokens()?.fingerprint(&format!("{FORM} {}", self.public_url)).await
     }
 
-    /// Whether VAPI's tool has the current address, token and static parameters, and is silent if its request is read back.
-    /// `None`: VAPI has no such tool.
+    /// Whether VAPI's tool has the current address, token, static parameters and, with `confirm`, silence. `None`: VAPI has no such
+    /// tool.
     pub(super) async fn is_current(&self, tool: &Tool, deadline: Deadline) -> Result<Option<bool>> {
         let Some(id) = &tool.external_tool_id else { return Ok(None) };
         let config = ToolConfig::stored(tool)?;

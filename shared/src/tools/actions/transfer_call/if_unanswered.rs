@@ -26,7 +26,7 @@ use crate::{
 };
 
 const RINGS: u16 = 20;
-/// Twilio's own default, long enough for a voicemail to answer.
+/// Twilio's default.
 const RINGS_WITHOUT_RULE: u16 = 30;
 const RING_BOUNDS: std::ops::RangeInclusive<u32> = 5..=60;
 const LONGEST_SENTENCE: usize = 300;
@@ -47,7 +47,6 @@ pub(super) struct IfUnanswered {
 }
 
 impl IfUnanswered {
-    /// Of a transfer without a rule.
     pub(super) const fn hang_up() -> Self {
         Self { after_seconds: RINGS_WITHOUT_RULE, say: None, returns: false, then: Vec::new() }
     }
