@@ -525,7 +525,7 @@ impl Platform {
                 agents: Agents::new(database),
                 phone_numbers: PhoneNumbers::new(database),
                 calls: Calls::new(database),
-                public_url: None,
+                public_url: self.public_url()?,
                 secrets: self.secrets().clone(),
                 twilio: self.twilio(),
                 pipedream: self.pipedream(),

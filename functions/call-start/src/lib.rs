@@ -416,6 +416,7 @@ fn begun(
         status: Some(CallStatus::Ringing),
         call_sid: Some(incoming.call_sid.clone()),
         phone_number_id: Some(number.id),
+        bypasses_provider: creates_calls(number).is_some(),
         twiml_at: Some(call.created_at),
         on_call_start,
         created_at: received_at,

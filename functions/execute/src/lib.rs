@@ -54,7 +54,7 @@ impl Deps {
             calls: Calls::new(database),
             tokens: platform.tokens()?,
             accounts: platform.accounts()?,
-            executor: platform.executor_in_calls()?.reached_at(platform.public_url()?),
+            executor: platform.executor_in_calls()?,
             intents: Intents::new(database),
             executions: platform.executions_queue()?,
         })

@@ -94,18 +94,20 @@ fn unauthenticated(deps: &Deps, slug: &Slug, refused: NoToken) -> Error {
 /// 403 with the scopes that another token must have.
 fn insufficient(deps: &Deps, slug: &Slug, scopes: &str, token: &VerifiedToken) -> Error {
     tracing::info!(user.id = %token.user(), "a token has too few scopes; {scopes} are needed");
-    let error = Error::Forbidden("the token lacks a scope; get one with the scopes that WWW-Authenticate names");
+    let error = Error::Forbidden("the token lacks a scope; get one with the scopes that this answer names");
     challenged(error, deps, slug, Some(("insufficient_scope", "the token lacks a scope")))
 }
 
+/// The body says it once more: where API Gateway renames `WWW-Authenticate`, a client finds it there only.
 fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>) -> Error {
     // Where the path comes behind: some clients take no other address.
     let metadata = format!("{}{METADATA}/api/{slug}/mcp", origin(&deps.authentication.public_url));
-    let scope =
-        deps.authentication.mcp.scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
+    let scopes = deps.authentication.mcp.scopes.clone();
+    let scope = scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
     let why = why.map(|(code, why)| format!(", error=\"{code}\", error_description=\"{why}\"")).unwrap_or_default();
     let challenge = format!("Bearer resource_metadata=\"{metadata}\"{scope}{why}");
-    error.with_headers(vec![("www-authenticate", challenge)])
+    let named = [("resource_metadata", metadata)].into_iter().chain(scopes.map(|scopes| ("scope", scopes)));
+    error.with_members(named.collect()).with_headers(vec![("www-authenticate", challenge)])
 }
 
 /// The CORS headers that let a page of this origin read the answer.

@@ -114,11 +114,12 @@ fn describe_metadata(operation: &mut Operation, _: &mut Schemas) {
 /// `idempotency_key` among the arguments, not by the message's id. A member deploys, changes, runs and calls, a viewer
 /// finds and reads, as over the routes that do the same.
 ///
-/// The token is the dashboard's, or a token for this address (RFC 8707). Without a good one `WWW-Authenticate` says
-/// where tokens are given. `Accept` must name `application/json` and `text/event-stream`.
+/// The token is the dashboard's, or a token for this address (RFC 8707). Without a good one `WWW-Authenticate` and
+/// the members `resource_metadata` and `scope` of the problem say where tokens are given, and for which scopes.
+/// `Accept` must name `application/json` and `text/event-stream`.
 ///
 /// - 400: It is no JSON (code -32700), no message of JSON-RPC (-32600), or a message that does not fit the version of the protocol that it names.
-/// - 403: The token lacks a scope, which `WWW-Authenticate` names; the page is of an origin that may not ask; or, as text, the host is another than this API's.
+/// - 403: The token lacks a scope, which `WWW-Authenticate` and the member `scope` of the problem name; the page is of an origin that may not ask; or, as text, the host is another than this API's.
 ///
 /// ```json,list
 /// {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

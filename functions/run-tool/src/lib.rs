@@ -54,7 +54,7 @@ impl Deps {
         Ok(Self {
             tools: Tools::new(database),
             calls: Calls::new(database),
-            executor: platform.executor_in_calls()?.reached_at(platform.public_url()?),
+            executor: platform.executor_in_calls()?,
             executions: platform.executions_queue()?,
         })
     }

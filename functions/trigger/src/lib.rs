@@ -79,7 +79,8 @@ struct OfHook(String);
 /// For services that send everybody's events to one address (Slack, `HubSpot`, …). The body says whose it claims to
 /// be; it is taken for the active hook with this `tenant` if that one's own secret proves it. Unreadable parts of a
 /// batch are dropped. A message to a phone number, from `twilio`, needs no hook: the auth token of the number's account
-/// proves it.
+/// proves it. So it does for the status of a message that a tool sent, which is an event of the organization's hook of
+/// `twilio`.
 #[operation(POST "/api/hooks/{service}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEvent), throttle(Services), answers(describe_answer))]
 async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) -> Result<Reply> {
     answer(deps, found, &service.0, None).await

@@ -2,6 +2,8 @@
 //!
 //! Twilio posts them to the address that all organizations share, signed with the auth token of the number's account, or to the
 //! address of a hook. The event's id is derived from the message's, so a message is one event at both together.
+//!
+//! At the shared address come the statuses of the messages that tools sent, too: for the organization's hook of Twilio's.
 
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use shared::{
     automation::{CALLS, Dispatch, Work},
     clients::twilio,
     http::Reply,
-    models::{E164, Event, EventId, Hook, PhoneNumber, Timestamp, Unowned},
+    models::{E164, Event, EventId, Hook, HookStatus, OrganizationId, PhoneNumber, Timestamp, Unowned},
     webhooks::{Delivery, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, receive},
 };
 use url::form_urlencoded;
@@ -20,6 +22,8 @@ use url::form_urlencoded;
 use crate::{Deps, done_for, rejected, stop};
 
 const EVENT_TYPE: &str = "sms.received";
+/// As a hook's row names the service.
+const TWILIO: &str = "twilio";
 /// The earliest refusal, so that its time tells nothing about the lookups.
 const REFUSED_AFTER: Duration = Duration::from_millis(200);
 /// In characters: a sender may be a name.
@@ -36,11 +40,24 @@ pub(crate) async fn take(deps: &Deps, asked: &WebhookRequest<'_>) -> Result<Repl
         }
     };
     let work = Dispatch::work();
-    for message in messages.iter().filter(|message| stop::is_text(message)) {
-        stop::list_sender(deps, number.organization_id, message).await?;
-        dispatch(deps, &number, message, &work).await?;
+    for message in &messages {
+        if stop::is_text(message) {
+            stop::list_sender(deps, number.organization_id, message).await?;
+            dispatch(deps, &number, message, &work).await?;
+        } else if message.event_types.iter().any(|kind| kind.starts_with("message.")) {
+            take_status(deps, number.organization_id, message, &work).await?;
+        }
     }
     done_for(Scheme::Twilio)
+}
+
+/// Hands a status to the oldest active hook of Twilio's. Without one nothing listens.
+async fn take_status(deps: &Deps, organization: OrganizationId, status: &InboundEvent, work: &Work) -> Result<()> {
+    let hooks = deps.registry.hooks.of_service(organization, TWILIO).await?;
+    match hooks.iter().find(|hook| hook.status == HookStatus::Active) {
+        Some(hook) => Box::pin(crate::dispatch::dispatch(deps, hook, status, work)).await,
+        None => Ok(()),
+    }
 }
 
 /// A message that came to a hook, if it is for a number of the hook's organization.
@@ -62,8 +79,8 @@ async fn proven(
     deps: &Deps,
     asked: &WebhookRequest<'_>,
 ) -> Result<std::result::Result<(PhoneNumber, Vec<InboundEvent>), Rejection>> {
-    let number = match called(asked.body) {
-        Some(called) => deps.phone_numbers.by_number(&called).await?.map(Unowned::for_its_owner),
+    let number = match claimed(asked.body) {
+        Some(claimed) => deps.phone_numbers.by_number(&claimed).await?.map(Unowned::for_its_owner),
         None => None,
     };
     let account: Option<twilio::Account> = match &number {
@@ -88,11 +105,14 @@ async fn proven(
     })
 }
 
-/// The number that the form claims to be for. A form that names it twice is for none.
-fn called(body: &[u8]) -> Option<E164> {
-    let mut named = form_urlencoded::parse(body).filter(|(name, _)| name == "To");
-    let called = named.next()?.1;
-    if named.next().is_some() { None } else { called.parse().ok() }
+/// The number that the form claims to be about: the recipient of a text, or the sender of a message whose status it tells. A form
+/// that names it twice is about none.
+fn claimed(body: &[u8]) -> Option<E164> {
+    let is_status = form_urlencoded::parse(body).any(|(name, _)| name == "MessageStatus");
+    let ours = if is_status { "From" } else { "To" };
+    let mut named = form_urlencoded::parse(body).filter(|(name, _)| name == ours);
+    let claimed = named.next()?.1;
+    if named.next().is_some() { None } else { claimed.parse().ok() }
 }
 
 async fn dispatch(deps: &Deps, number: &PhoneNumber, message: &InboundEvent, work: &Work) -> Result<()> {

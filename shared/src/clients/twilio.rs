@@ -93,6 +93,8 @@ impl Twilio {
         Self { http, base_url: base_url.into() }
     }
 
+    /// Twilio posts the message's later statuses to `status_callback`.
+    ///
     /// # Errors
     /// [`Error::effect_possible`] tells whether the message may have been sent; [`why`] interprets Twilio's code.
     pub async fn send_message(
@@ -101,6 +103,7 @@ impl Twilio {
         from: &E164,
         to: &E164,
         text: &str,
+        status_callback: &str,
         deadline: Deadline,
     ) -> Result<SentMessage, Error> {
         let (user, password) = account.api_key().unwrap_or((&account.account_sid, &account.auth_token));
@@ -110,7 +113,7 @@ impl Twilio {
             .post(url)
             .basic_auth(user, Some(password.expose_secret()))
             .header("accept", "application/json")
-            .form(&[("To", to.as_str()), ("From", from.as_str()), ("Body", text)]);
+            .form(&[("To", to.as_str()), ("From", from.as_str()), ("Body", text), ("StatusCallback", status_callback)]);
         send_json(UpstreamService::Twilio, request, Retry::NeverProcessed, deadline).await
     }
 

@@ -42,12 +42,13 @@ pub enum Error {
         done: Vec<String>,
         left: Vec<String>,
     },
-    /// As `error`, with headers that a protocol prescribes.
+    /// As `error`, with headers that a protocol prescribes, and further members of the problem document.
     #[error("{error}")]
     WithHeaders {
         #[source]
         error: Box<Error>,
         headers: Vec<(&'static str, String)>,
+        members: Vec<(&'static str, String)>,
     },
     /// 429: one of the organization's budgets is used up.
     #[error("{0}")]
@@ -80,11 +81,22 @@ impl Error {
     #[must_use]
     pub fn with_headers(self, more: Vec<(&'static str, String)>) -> Self {
         match self {
-            Self::WithHeaders { error, mut headers } => {
+            Self::WithHeaders { error, mut headers, members } => {
                 headers.extend(more);
-                Self::WithHeaders { error, headers }
+                Self::WithHeaders { error, headers, members }
             }
-            error => Self::WithHeaders { error: Box::new(error), headers: more },
+            error => Self::WithHeaders { error: Box::new(error), headers: more, members: Vec::new() },
+        }
+    }
+
+    #[must_use]
+    pub fn with_members(self, more: Vec<(&'static str, String)>) -> Self {
+        match self {
+            Self::WithHeaders { error, headers, mut members } => {
+                members.extend(more);
+                Self::WithHeaders { error, headers, members }
+            }
+            error => Self::WithHeaders { error: Box::new(error), headers: Vec::new(), members: more },
         }
     }
 

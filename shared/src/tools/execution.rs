@@ -110,13 +110,6 @@ impl ClaimedAhead {
 }
 
 impl Executor {
-    /// An executor of tools in live calls, whose lines Twilio asks us about at this address.
-    #[must_use]
-    pub fn reached_at(mut self, public_url: String) -> Self {
-        self.services.public_url = Some(public_url);
-        self
-    }
-
     /// Announces the tools that fail in calls to automations.
     #[must_use]
     pub fn announcing(mut self, failed_tools: Queue<FailedTool>) -> Self {

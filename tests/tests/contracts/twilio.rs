@@ -22,6 +22,7 @@ use tests::clients::{LATE, ample, anywhere, class, excerpt, fixture, nowhere, sh
 const SID: &str = "AC00000000000000000000000000000000";
 const FROM: &str = "+14155552345";
 const TO: &str = "+15558675310";
+const CALLBACK: &str = "https://api.switchboard.example/api/hooks/twilio";
 const TEXT: &str = "Olá & 👍 +1";
 
 fn start() -> Standin<standin::Twilio> {
@@ -40,7 +41,7 @@ fn number(text: &str) -> E164 {
 
 async fn send(url: &str, deadline: Deadline) -> Result<SentMessage, Error> {
     let client = Twilio::new(http_client().unwrap(), url);
-    client.send_message(&account(), &number(FROM), &number(TO), TEXT, deadline).await
+    client.send_message(&account(), &number(FROM), &number(TO), TEXT, CALLBACK, deadline).await
 }
 
 #[tokio::test]
@@ -59,7 +60,7 @@ async fn the_request_is_the_one_twilio_documents() {
     }
     // printf '%s' 'AC00000000000000000000000000000000:s3cret' | base64
     assert_eq!(sent.headers["authorization"], "Basic QUMwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDpzM2NyZXQ=");
-    assert_eq!(sent.body, vector["form"], "To, From and Body, decoded again, whatever is in the text");
+    assert_eq!(sent.body, vector["form"], "the fields, decoded again, whatever is in the text");
     let encoded = vector["form_encoded"].as_str().unwrap();
     assert_eq!(sent.headers["content-length"], encoded.len().to_string(), "encoded as {encoded}");
 
@@ -77,7 +78,7 @@ async fn an_api_key_signs_in_for_its_account() {
     }))
     .unwrap();
     let client = Twilio::new(http_client().unwrap(), &twilio.url);
-    client.send_message(&account, &number(FROM), &number(TO), "Hi", ample()).await.unwrap();
+    client.send_message(&account, &number(FROM), &number(TO), "Hi", CALLBACK, ample()).await.unwrap();
     assert!(twilio.requests()[0].path.contains(SID), "the path names the account, not the key");
 }
 
@@ -130,9 +131,10 @@ async fn a_late_answer_is_no_answer_and_the_message_went_once() {
 async fn a_kept_connection_that_breaks_does_not_repeat_the_message() {
     let twilio = start();
     let client = Twilio::new(http_client().unwrap(), &twilio.url);
-    client.send_message(&account(), &number(FROM), &number(TO), "first", ample()).await.unwrap();
+    client.send_message(&account(), &number(FROM), &number(TO), "first", CALLBACK, ample()).await.unwrap();
     twilio.inject(Fault::drop_after());
-    let error = client.send_message(&account(), &number(FROM), &number(TO), "second", ample()).await.unwrap_err();
+    let error =
+        client.send_message(&account(), &number(FROM), &number(TO), "second", CALLBACK, ample()).await.unwrap_err();
     assert_eq!(class(&error), "no answer");
     let texts: Vec<String> = twilio.messages().into_iter().map(|message| message.body).collect();
     assert_eq!(texts, ["first", "second"]);
@@ -227,12 +229,13 @@ async fn a_refusal_by_twilio_becomes_a_reason_for_the_model() {
         ("+14155550000", TO, "Hi", "our own number cannot send messages"),
         (FROM, TO, text.as_str(), "the text is too long"),
     ] {
-        let error = client.send_message(&account(), &number(from), &number(to), text, ample()).await.unwrap_err();
+        let error =
+            client.send_message(&account(), &number(from), &number(to), text, CALLBACK, ample()).await.unwrap_err();
         assert_eq!(why(&error), reason);
         assert!(!error.effect_possible());
     }
     let wrong: Account = serde_json::from_value(json!({"account_sid": SID, "auth_token": "wrong"})).unwrap();
-    let error = client.send_message(&wrong, &number(FROM), &number(TO), "Hi", ample()).await.unwrap_err();
+    let error = client.send_message(&wrong, &number(FROM), &number(TO), "Hi", CALLBACK, ample()).await.unwrap_err();
     assert_eq!(class(&error), "rejected 401");
     assert_eq!(twilio.messages().len(), 0);
 }

@@ -65,6 +65,7 @@ async fn a_text_to_a_number_starts_its_automations_once() {
     assert_eq!(world.aws.rows("do_not_call"), [] as [Value; 0]);
     // A message's status is another event, and the message of another id another message.
     let mut delivered = text(&world, "SM1", "");
+    (delivered["From"], delivered["To"]) = (json!(world.home.phone_number), json!(phone(1)));
     delivered["MessageStatus"] = json!("delivered");
     post(&world, &token, &delivered).await.expect(200);
     post(&world, &token, &text(&world, "SM2", "Hello?")).await.expect(200);

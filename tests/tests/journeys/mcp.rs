@@ -247,6 +247,8 @@ async fn without_a_good_token_a_client_is_told_where_it_gets_one() {
             let why = error.map(|why| format!(", error=\"invalid_token\", error_description=\"{why}\""));
             let challenge = format!("Bearer resource_metadata=\"{metadata}\"{}", why.unwrap_or_default());
             assert_eq!(answer.headers["www-authenticate"], challenge, "{authorization:?}");
+            let named = (&answer.body["resource_metadata"], answer.body.get("scope"));
+            assert_eq!(named, (&json!(metadata), None), "a gateway may rename the header");
         }
     }
 }
@@ -289,7 +291,9 @@ async fn a_scope_that_is_asked_for_must_be_there() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let refused = world.mcp(&ping).await;
     let challenge = refused.headers["www-authenticate"].clone();
-    refused.expect(403);
+    let problem = refused.expect(403);
+    assert_eq!((&problem["code"], &problem["scope"]), (&json!("forbidden"), &json!("switchboard/agents openid")));
+    assert!(problem["resource_metadata"].as_str().unwrap().starts_with("https://"), "{problem}");
     assert!(challenge.contains("scope=\"switchboard/agents openid\", error=\"insufficient_scope\""), "{challenge}");
     assert!(challenge.starts_with("Bearer resource_metadata=\"https://"), "{challenge}");
     let mut claims = world.issuer.claims(&world.home.user_id);

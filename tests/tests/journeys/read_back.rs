@@ -179,9 +179,47 @@ async fn the_sentence_names_the_arguments_and_the_history_says_that_nothing_happ
     assert_eq!((&run["status"], run.get("result")), (&json!("read_back"), None));
     assert!(world.aws.rows("idempotency").is_empty(), "nothing is claimed");
     let messages = world.vapi.tool(tool["external_tool_id"].as_str().unwrap()).unwrap()["messages"].clone();
-    assert_eq!(messages[0], json!({"type": "request-start", "content": ""}), "the agent reads back at once");
+    assert_eq!(messages, silence(), "the agent reads back at once");
     let timeline = world.calls("/call-1").await.expect(200)["timeline"].clone();
     assert!(timeline.as_array().unwrap().iter().any(|moment| moment["status"] == "read_back"), "{timeline}");
+}
+
+/// VAPI's sentence would be the one that the caller answers.
+fn silence() -> Value {
+    json!([
+        {"type": "request-start", "content": ""},
+        {"type": "request-response-delayed", "content": "", "timingMilliseconds": 1_000},
+    ])
+}
+
+#[tokio::test]
+async fn vapi_says_nothing_while_a_request_is_read_back() {
+    let world = World::start().await;
+    let worded = json!({"start": "One moment.", "delayed": {"en": "Still here."}, "failed": "That failed."});
+    let named = ["speech.delayed", "speech.failed", "speech.start"];
+    let mut config = ai_sms();
+    (config["confirm"], config["speech"]) = (json!("read_back"), worded.clone());
+    let event = Event::post(&format!("/api/{}/tools", world.home.slug), &config).user(&world.home.user_id);
+    assert_eq!(world.send("create-tool", &event).await.wrong_fields(), named);
+    let tool = world.attached(&ai_sms()).await;
+    let both = json!({"confirm": "read_back", "speech": worded});
+    assert_eq!(world.update(&tool, &both).await.wrong_fields(), named);
+    let quiet = json!({"confirm": "read_back", "speech": {"start": "", "delayed": "auto"}});
+    let tool = world.update(&tool, &quiet).await.expect(200);
+    let at_vapi = || world.vapi.tool(tool["external_tool_id"].as_str().unwrap()).unwrap()["messages"].clone();
+    assert_eq!(at_vapi(), silence());
+
+    // A tool of an earlier version has words in its row and at VAPI, until it is compared.
+    let id = tool["id"].as_str().unwrap();
+    let mut stored = world.aws.row("tools", id).unwrap()["config_metadata"].clone();
+    stored["speech"] = worded;
+    world.aws.change("tools", id, json!({"config_metadata": stored}));
+    let said = json!({"messages": [{"type": "request-start", "content": "One moment."}]});
+    world.at_vapi("PATCH", &format!("/tool/{}", tool["external_tool_id"].as_str().unwrap()), &said).await;
+    world.settle().await;
+    world.aws.change("tools", "reissue", json!({"seen_at": "2026-01-01T00:00:00.000Z"}));
+    world.settle().await;
+    assert_eq!(at_vapi(), silence());
 }
 
 #[tokio::test]

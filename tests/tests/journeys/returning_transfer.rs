@@ -263,6 +263,36 @@ async fn a_created_call_begins_with_the_sentence_in_the_agents_voice() {
     assert!(names.1.starts_with(names.0) && names.0 != names.1 && names.1.len() <= 40, "{names:?}");
 }
 
+/// VAPI has only the media of such a call.
+#[tokio::test]
+async fn a_plain_transfer_of_a_created_call_moves_the_line() {
+    let world = World::start().await;
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
+    let transfer = Transfer::in_world(world, &Value::Null).await;
+    let world = &transfer.world;
+    assert!(world.vapi.connect_media(&transfer.id));
+    let assistant = json!({"type": "assistant", "assistantId": world.home.assistant_id});
+    let to_assistant =
+        world.attached(&json!({"type": "transfer_call", "label": "Colleague", "target": assistant})).await;
+    let call = ToolCall { call_id: Some(transfer.id.clone()), ..world.call(&to_assistant, json!({})) };
+    world.call_tool(&call).await.result();
+    let heard = world.vapi.heard(&transfer.id);
+    assert_eq!(heard.last().unwrap()["type"], "handoff", "assistants are VAPI's");
+
+    let number = |id: &str| world.aws.change("calls", &transfer.id, json!({"phone_number_id": id}));
+    number(&world.other.phone_number_id);
+    let refused = transfer.asked().await;
+    assert!(refused.sentence().contains("not ours to move"), "{}", refused.body);
+    number(&world.home.phone_number_id);
+    let result = transfer.asked().await.result().clone();
+    assert!(result.as_str().unwrap().contains("the call ends"), "{result}");
+    assert_eq!(world.vapi.heard(&transfer.id), heard, "VAPI has no part in it");
+    let briefed = Heard::Briefed("Ana asks about invoice 42.".into());
+    assert_eq!(transfer.follow(&[Rings::Answered]).await, [rang(DESK, 30), briefed, Heard::HungUp]);
+    assert_eq!(transfer.row()["transfer"]["outcome"], "answered");
+}
+
 #[tokio::test]
 async fn two_transfers_of_one_call_move_it_once() {
     let transfer = Transfer::of(&json!({})).await;

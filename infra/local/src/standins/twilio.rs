@@ -87,6 +87,8 @@ pub struct Message {
     pub to: String,
     pub from: String,
     pub body: String,
+    /// Where Twilio posts its statuses.
+    pub status_callback: Option<String>,
     /// Time of sending, ISO 8601.
     pub at: String,
 }
@@ -117,6 +119,27 @@ impl Standin<Twilio> {
     /// The sent messages, in order.
     pub fn messages(&self) -> Vec<Message> {
         locked(&self.service.sent).clone()
+    }
+
+    /// The request with which Twilio tells a status of a message, such as `delivered`. `None` for a message without a callback.
+    pub fn status_of(&self, sid: &str, status: &str) -> Option<SignedForm> {
+        let message = self.messages().into_iter().find(|message| message.sid == sid)?;
+        let account = self.service.options.accounts.iter().find(|account| account.sid == message.account_sid)?;
+        let mut form = vec![
+            ("AccountSid", message.account_sid.as_str()),
+            ("ApiVersion", "2010-04-01"),
+            ("From", message.from.as_str()),
+            ("MessageSid", message.sid.as_str()),
+            ("MessageStatus", status),
+            ("SmsSid", message.sid.as_str()),
+            ("SmsStatus", status),
+            ("To", message.to.as_str()),
+        ];
+        if matches!(status, "undelivered" | "failed") {
+            form.push(("ErrorCode", "30003"));
+        }
+        let form: Vec<_> = form.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Some(SignedForm::new(message.status_callback.as_deref()?, &form, &account.auth_token))
     }
 
     pub fn clear_messages(&self) {
@@ -256,6 +279,9 @@ impl Twilio {
                 ),
             ));
         }
+        if field("StatusCallback").is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+            return Err(Problem::new(21609, "Invalid 'StatusCallback' URL"));
+        }
         if to == from {
             return Err(Problem::new(21266, "'To' and 'From' number cannot be the same."));
         }
@@ -268,6 +294,7 @@ impl Twilio {
             to,
             from,
             body,
+            status_callback: field("StatusCallback"),
             at: clock::iso(clock::now()),
         };
         let answer = Answer::json(201, &resource(&message));

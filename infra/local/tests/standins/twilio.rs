@@ -108,6 +108,7 @@ async fn bad_fields_get_their_own_codes_and_send_nothing() {
         (vec![("To", "5551234567"), ("From", FROM), ("Body", "x")], 21211),
         (vec![("To", "+15558675310"), ("From", "14155552345"), ("Body", "x")], 21212),
         (vec![("To", "+15558675310"), ("From", "+15550002222"), ("Body", "x")], 21606),
+        (vec![("To", "+15558675310"), ("From", FROM), ("Body", "x"), ("StatusCallback", "/statuses")], 21609),
         (vec![("To", FROM), ("From", FROM), ("Body", "x")], 21266),
         (vec![("To", "+15550009999"), ("From", FROM), ("Body", "x")], 21610),
     ] {

@@ -179,6 +179,10 @@ async fn a_bypassed_call_is_answered_with_its_twiml() {
     assert_eq!(control(&vapi, &id).await, 404);
     assert!(vapi.connect_media(&id));
     assert_eq!(control(&vapi, &id).await, 200);
+    // VAPI has no line that it could transfer.
+    let transfer = json!({"type": "transfer", "destination": {"type": "number", "number": CALLER}});
+    let (status, told) = json(client().post(format!("{}/{id}/control", vapi.url)).json(&transfer)).await;
+    assert_eq!(status, 400, "{told}");
     // Nothing links it to Twilio's call, so the same request creates another call.
     let (_, again) = create(&vapi, &fixture!("call_create_bypass.json")).await;
     assert_ne!(again["id"], call["id"]);

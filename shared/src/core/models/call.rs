@@ -108,6 +108,9 @@ pub struct Call {
     pub call_sid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number_id: Option<PhoneNumberId>,
+    /// VAPI has the media only, and cannot transfer the call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bypasses_provider: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twiml_at: Option<Timestamp>,
     /// The tools started with the call, in the order of their results.
@@ -322,6 +325,7 @@ impl Call {
             status: None,
             call_sid: None,
             phone_number_id: None,
+            bypasses_provider: false,
             twiml_at: None,
             on_call_start: Vec::new(),
             results: BTreeMap::new(),

@@ -56,6 +56,18 @@ impl Speech {
         *self == Self::default()
     }
 
+    /// The names of the sentences that are not silence.
+    pub fn worded(&self) -> impl Iterator<Item = &'static str> {
+        let all = [("start", &self.start), ("delayed", &self.delayed), ("failed", &self.failed)];
+        all.into_iter().filter_map(|(name, said)| (!said.as_ref()?.is_silent()).then_some(name))
+    }
+
+    /// Of a tool with `confirm`: any sentence of VAPI's would count as the one that is read back.
+    pub fn silenced(&self) -> Self {
+        let silence = || Some(Sentence::Any(String::new()));
+        Self { start: silence(), delayed: silence(), failed: self.failed.clone().filter(Sentence::is_silent) }
+    }
+
     /// VAPI's `messages` of the tool.
     pub fn messages(&self, at_start: Option<&SpokenAtStart>, text: impl Fn(&str) -> String) -> Value {
         let automatic = |text: &str| Sentence::Languages(BTreeMap::from([("en".to_owned(), text.to_owned())]));

@@ -143,9 +143,10 @@ impl Reply {
 
     /// RFC 9457, with `code`, `request_id` and, for invalid fields, `errors: [{field, problem}]`.
     pub(super) fn problem(error: &Error, request_id: &str) -> Self {
-        if let Error::WithHeaders { error, headers } = error {
-            return Self::problem(error, request_id).with_headers(headers.clone());
-        }
+        let (error, prescribed, members) = match error {
+            Error::WithHeaders { error, headers, members } => (&**error, headers.clone(), members.clone()),
+            error => (error, Vec::new(), Vec::new()),
+        };
         let status = error.status();
         let mut problem = json!({
             "type": "about:blank",
@@ -174,12 +175,14 @@ impl Reply {
                 }
                 _ => {}
             }
+            problem.extend(members.into_iter().map(|(name, text)| (name.to_owned(), text.into())));
         }
         let headers = match error {
             Error::OverBudget(over) => vec![("retry-after", over.retry_after.to_string())],
             _ => Vec::new(),
         };
-        Self::of(status, "application/problem+json", problem.to_string().into_bytes()).with_headers(headers)
+        let reply = Self::of(status, "application/problem+json", problem.to_string().into_bytes());
+        reply.with_headers(headers).with_headers(prescribed)
     }
 
     /// Adds work after the answer. On Lambda the function stays awake for it; the caller must not depend on it.

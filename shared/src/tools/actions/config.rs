@@ -179,19 +179,13 @@ impl ToolConfig {
             fields.problem("if_call_over", "is for a tool with async whose result is told; leave it out");
         }
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
-        let confirm = fields.parse::<Confirm>("confirm");
-        if confirm.is_some() && execute_on_call_start {
-            fields.problem(
-                "confirm",
-                "cannot be had at the start of a call, when nobody has spoken; leave out one of both",
-            );
-        }
         let attach_to_agent = fields.boolean("attach_to_agent", true);
         let repeatable = fields.boolean("repeatable", true);
         let declared_effect = fields.parse::<ToolEffect>("effect");
         let limits = Limits::read(&mut fields);
         let chat = chat_rules(&mut fields);
         let speech = speech(&mut fields);
+        let confirm = confirm(&mut fields, execute_on_call_start, &speech);
         // Without a type the other fields cannot be checked.
         let kind: ToolType = fields.required_parse("type")?;
         let action = match kind {
@@ -322,6 +316,19 @@ fn if_call_over(fields: &mut Fields<'_>) -> Option<IfCallOver> {
     }
     named.finish();
     config
+}
+
+fn confirm(fields: &mut Fields<'_>, execute_on_call_start: bool, speech: &Speech) -> Option<Confirm> {
+    let confirm = fields.parse::<Confirm>("confirm")?;
+    if execute_on_call_start {
+        fields
+            .problem("confirm", "cannot be had at the start of a call, when nobody has spoken; leave out one of both");
+    }
+    for name in speech.worded() {
+        let problem = "must be silent in a tool with confirm: the caller might take this sentence for the request";
+        fields.problem(&format!("speech.{name}"), problem);
+    }
+    Some(confirm)
 }
 
 /// `speech`: `{"start"?, "delayed"?, "failed"?}`.

@@ -25,8 +25,8 @@ pub struct ActionClients {
     pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
     pub calls: Calls,
-    /// The address at which Twilio reaches us, where tools run in live calls.
-    pub public_url: Option<String>,
+    /// The address at which Twilio reaches us.
+    pub public_url: String,
     pub secrets: Secrets,
     pub twilio: Twilio,
     pub pipedream: Pipedream,

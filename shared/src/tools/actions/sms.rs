@@ -148,7 +148,8 @@ impl Sms {
             }
         };
         let are_refused = recipients.iter().any(|(_, number)| number.is_err());
-        let (account, from, text) = (&account, &from.number, text.as_str());
+        let statuses = format!("{}/api/hooks/twilio", services.public_url);
+        let (account, from, text, statuses) = (&account, &from.number, text.as_str(), statuses.as_str());
         let deliveries = join_all(recipients.into_iter().map(|(to, number)| async move {
             if let Some(earlier) = RecipientOutcome::earlier(done, &to) {
                 return (earlier, None);
@@ -161,7 +162,7 @@ impl Sms {
                 Ok(number) => number,
                 Err(why) => return (not_sent(to, why), None),
             };
-            match services.twilio.send_message(account, from, &number, text, context.deadline).await {
+            match services.twilio.send_message(account, from, &number, text, statuses, context.deadline).await {
                 Ok(SentMessage { sid, status }) => {
                     let sent = RecipientOutcome::new(to, RecipientState::Sent);
                     (RecipientOutcome { sid: Some(sid), status: Some(status), ..sent }, None)

@@ -21,10 +21,10 @@
 //! | `summary` | the same, with the summary that the model wrote, after the message if there is one | the same |
 //!
 //! VAPI's own `warm-transfer-say-summary` is unused, since another model would write a second summary. VAPI announces the
-//! transfer to the caller in its own words: neither `content` nor `destination.message` is sent. VAPI cannot transfer a call made
-//! with its provider bypass.
+//! transfer to the caller in its own words: neither `content` nor `destination.message` is sent.
 //!
-//! With `if_unanswered` VAPI has no part in the transfer: the line is moved at Twilio (`if_unanswered.rs`).
+//! With `if_unanswered` VAPI has no part in the transfer: the line is moved at Twilio (`if_unanswered.rs`). So is the line of a call
+//! made with VAPI's provider bypass, because VAPI can hand such a call to assistants only.
 
 mod if_unanswered;
 mod live_call;
@@ -197,7 +197,10 @@ impl TransferCall {
             Ok(briefing) => briefing,
             Err(none) => return Ok(none.into_outcome()),
         };
-        if let Some(rule) = &self.stored.if_unanswered {
+        let (rule, no_rule) = (self.stored.if_unanswered.as_ref(), IfUnanswered::hang_up());
+        let bypassed = context.conversation.call.as_ref().is_some_and(|call| call.bypasses_provider);
+        let moves = bypassed && route.first.dialled().is_some();
+        if let Some(rule) = rule.or(moves.then_some(&no_rule)) {
             return rule.move_line(services, context, execution, &route, briefing).await;
         }
         let (call, permitted) =

@@ -12,6 +12,9 @@ use crate::{
     redaction::HiddenTexts,
 };
 
+/// Another form has every tool at VAPI compared once more.
+const FORM: &str = "silent while read back";
+
 #[derive(Clone)]
 pub struct ExternalTools {
     vapi: Vapi,
@@ -65,10 +68,11 @@ impl ExternalTools {
 
     /// Changes with the tokens' signing key or the callback address.
     pub(super) async fn fingerprint(&self) -> Result<String> {
-        self.tokens()?.fingerprint(&self.public_url).await
+        self.tokens()?.fingerprint(&format!("{FORM} {}", self.public_url)).await
     }
 
-    /// Whether VAPI's tool has the current address, token and static parameters. `None`: VAPI has no such tool.
+    /// Whether VAPI's tool has the current address, token, static parameters and, with `confirm`, silence. `None`: VAPI has no such
+    /// tool.
     pub(super) async fn is_current(&self, tool: &Tool, deadline: Deadline) -> Result<Option<bool>> {
         let Some(id) = &tool.external_tool_id else { return Ok(None) };
         let config = ToolConfig::stored(tool)?;
@@ -76,9 +80,10 @@ impl ExternalTools {
         let Some(object) = self.vapi.tool(&account, id, deadline).await? else { return Ok(None) };
         let token = self.tokens()?.issue(tool.id).await?;
         let url = self.callback(tool.id);
-        let parameters = definition(tool, &config, &url, &token).parameters;
+        let NewTool { parameters, messages, .. } = definition(tool, &config, &url, &token);
         let of = |name: &str| object.get(name).unwrap_or(&Value::Null);
-        Ok(Some(*of("url") == url && *of("parameters") == parameters))
+        let says = config.confirm.is_none() || *of("messages") == messages;
+        Ok(Some(says && *of("url") == url && *of("parameters") == parameters))
     }
 
     /// Updates VAPI's tool. False if VAPI has none; none is created.
@@ -151,13 +156,15 @@ impl ExternalTools {
 
 fn definition<'a>(tool: &'a Tool, config: &ToolConfig, url: &'a str, token: &SecretString) -> NewTool<'a> {
     let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
+    let silenced = config.confirm.map(|_read_back| config.speech.silenced());
+    let speech = silenced.as_ref().unwrap_or(&config.speech);
     NewTool {
         name: tool.name.as_str(),
         description: at("description").as_str().unwrap_or_default(),
         url,
         body: at("parameters"),
         parameters: static_parameters(token, !config.action.has_effect(), at("parameters")),
-        messages: config.speech.messages(tool.spoken_at_start.as_ref(), to_liquid),
+        messages: speech.messages(tool.spoken_at_start.as_ref(), to_liquid),
         timeout_seconds: VAPI_WAITS_SECONDS,
     }
 }

@@ -1,6 +1,6 @@
-//! Reissues tokens and addresses of tools at VAPI after a change of key or address, and addresses of triggers at Pipedream.
+//! Reissues tokens and addresses of tools at VAPI after a change of key, address or form, and addresses of triggers at Pipedream.
 //!
-//! `settle` stores a fingerprint of both. When it changes, every tool at VAPI is compared and, if different, changed under its
+//! `settle` stores a fingerprint of them. When it changes, every tool at VAPI is compared and, if different, changed under its
 //! lease; the rows do not contain either. The table is read in pages, with the progress saved after each. Failed tools are
 //! retried in later runs without blocking others. Meanwhile calls succeed with the old token, because the former key stays valid
 //! (`actions/token.rs`). Deployed triggers follow the tools in the same way (`automation/triggers/pipedream_triggers.rs`).

@@ -40,8 +40,9 @@ impl Scheme {
             }
             Self::Twilio => {
                 "In the Twilio console, in the settings of the phone number or messaging service, enter the hook's url for \
-                 \"A message comes in\" with HTTP POST, and as status callback if statuses are wanted. The hook's secret is the \
-                 account's auth token."
+                 \"A message comes in\" with HTTP POST. Statuses of messages that tools send come by themselves; of other messages, if \
+                 the url is the messaging service's status callback, or the message's StatusCallback. The hook's secret is \
+                 the account's auth token."
             }
             Self::Telegram => {
                 "Call setWebhook of the Bot API with the hook's url as url and its secret as secret_token. A bot has one webhook: \

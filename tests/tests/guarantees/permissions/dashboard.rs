@@ -192,6 +192,12 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     let text = json!({"MessageSid": "SM2", "AccountSid": world.home.twilio_sid, "From": phone(3), "To": world.home.phone_number, "Body": "Hi"});
     let text = world.signed("/api/hooks/twilio", Signer::Twilio(&world.home.twilio_token), &text);
     assert_eq!(world.send("trigger", &text).await.status, 200);
+    let status = json!({
+        "MessageSid": "SM3", "MessageStatus": "sent", "AccountSid": world.home.twilio_sid, "From": world.home.phone_number,
+        "To": phone(3),
+    });
+    let status = world.signed("/api/hooks/twilio", Signer::Twilio(&world.home.twilio_token), &status);
+    assert_eq!(world.send("trigger", &status).await.status, 200);
     let token = json!({"verification_token": "secret_of_notion"});
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
     assert!(world.deliver_signed(&notion, Signer::Unsigned, &token).await.status >= 500);

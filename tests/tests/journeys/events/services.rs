@@ -123,6 +123,32 @@ async fn every_event_that_is_only_named_comes_under_its_name() {
     assert_eq!(followed, FOLLOWED.len());
 }
 
+/// Twilio posts it to the address that came with the message, where the organization's hook has it.
+#[tokio::test]
+async fn the_status_of_a_message_that_a_tool_sent_begins_a_run_once() {
+    let world = World::start().await;
+    world.catalogue_service("twilio");
+    let tool = world.attached(&tests::ai_sms()).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    let sent = world.twilio.messages()[0].sid.clone();
+    let told = async |status: &str| {
+        let form = world.twilio.status_of(&sent, status).unwrap();
+        let path = form.url.strip_prefix(&world.options.public_url).unwrap();
+        let event = Event::new("POST", path).text(form.body.clone());
+        let event = form.headers.iter().fold(event, |event, (name, value)| event.header(name, value));
+        let answer = world.send("trigger", &event).await;
+        assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"), "{status}: {}", answer.body);
+    };
+    told("sent").await;
+    assert!(world.aws.rows("events").is_empty(), "no hook, no event");
+    hook_of(&world, "Twilio").await;
+    let automation = world.active(&manual_body("Twilio", "message.undelivered", &Value::Null)).await;
+    for status in ["delivered", "undelivered", "undelivered"] {
+        told(status).await;
+    }
+    assert_eq!((world.aws.rows("events").len(), world.runs_of(&automation).len()), (2, 1));
+}
+
 /// The minimal body of this event.
 fn least(service: &str, event_type: &str) -> Value {
     let (first, second) = event_type.split_once('.').unwrap_or((event_type, ""));

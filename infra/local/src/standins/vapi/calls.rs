@@ -143,6 +143,12 @@ impl Live {
         controlled && !self.waits() && !self.is("ended")
     }
 
+    /// VAPI has only the media of a bypassed call.
+    fn has_no_line_for(&self, message: &Map<String, Value>) -> bool {
+        let transfers = message.get("type").is_some_and(|kind| kind == "transfer");
+        transfers && self.object.contains_key("phoneCallProviderDetails")
+    }
+
     /// Applies a message's effect on the call.
     fn hear(&mut self, message: Map<String, Value>, now: Timestamp) {
         let flag = |name: &str| message.get(name).is_some_and(|value| *value == json!(true));
@@ -278,6 +284,11 @@ impl Vapi {
         match (state.calls.live(id).filter(|live| live.takes_messages()), message) {
             (None, _) => unknown_route(request),
             (Some(live), Ok(message)) if problems.is_empty() => {
+                if live.has_no_line_for(&message) {
+                    return bad_request(&[
+                        "a call with phoneCallProviderBypassEnabled cannot be transferred".to_owned()
+                    ]);
+                }
                 live.hear(message, clock::now());
                 Answer::json(200, &json!({}))
             }

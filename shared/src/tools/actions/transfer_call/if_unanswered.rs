@@ -26,6 +26,8 @@ use crate::{
 };
 
 const RINGS: u16 = 20;
+/// Twilio's default.
+const RINGS_WITHOUT_RULE: u16 = 30;
 const RING_BOUNDS: std::ops::RangeInclusive<u32> = 5..=60;
 const LONGEST_SENTENCE: usize = 300;
 const MOST_FURTHER: usize = 4;
@@ -45,6 +47,10 @@ pub(super) struct IfUnanswered {
 }
 
 impl IfUnanswered {
+    pub(super) const fn hang_up() -> Self {
+        Self { after_seconds: RINGS_WITHOUT_RULE, say: None, returns: false, then: Vec::new() }
+    }
+
     pub(super) fn read(value: &Value, fields: &mut Fields<'_>) -> Option<Self> {
         let path = fields.path("if_unanswered");
         let mut rule = Fields::of(value, path.clone(), fields.problems())?;
@@ -85,7 +91,7 @@ impl IfUnanswered {
         let line = context.conversation.line.as_ref();
         let known = call.zip(line).filter(|(call, line)| call.phone_number_id == Some(line.id));
         let known = known.and_then(|(call, line)| Some((call, line, call.call_sid.as_deref()?)));
-        let Some(((call, line, sid), public_url)) = known.zip(services.public_url.as_deref()) else {
+        let Some((call, line, sid)) = known else {
             let refused = live_call::refused(
                 "This call cannot be transferred: its line is not ours to move. Offer to take a message instead.",
                 "the call did not come in through one of the organization's numbers, so it cannot return",
@@ -122,7 +128,7 @@ impl IfUnanswered {
                 return Err(outage);
             }
         }
-        let url = format!("{public_url}/api/phone-number/{}/transfers/{}", line.id, call.id);
+        let url = format!("{}/api/phone-number/{}/transfers/{}", services.public_url, line.id, call.id);
         Ok(match services.twilio.redirect_call(&account, sid, &url, context.deadline).await {
             Ok(()) => {
                 let to = route.words();
