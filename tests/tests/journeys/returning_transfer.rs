@@ -1,6 +1,8 @@
 //! A transfer with `if_unanswered`: the caller's line is moved at Twilio, and returns to the agent if nobody answers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod background_results;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -66,6 +68,15 @@ impl Transfer {
 
     async fn post(&self, form: &SignedForm) -> Answer {
         self.world.send("call-start", &event(&self.world, form)).await
+    }
+
+    /// VAPI reports the end of the first call.
+    async fn reported(&self) {
+        self.world.vapi.end_call(&self.id);
+        let report = json!({"message": {"type": "end-of-call-report", "cost": 0.1, "call": {"id": self.id}}});
+        let bearer = format!("Bearer {}", self.world.options.webhook_bearer.as_ref().unwrap());
+        let event = Event::post("/api/vapi/events", &report).header("authorization", &bearer);
+        self.world.send("calls", &event).await.expect(200);
     }
 
     fn row(&self) -> Value {
