@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod background_results;
+mod unrequested;
 
 use std::time::{Duration, Instant};
 

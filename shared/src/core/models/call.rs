@@ -205,6 +205,9 @@ pub struct EndedCall {
     /// How often the message waited for tools that still work.
     #[serde(default)]
     pub waits: u32,
+    /// When the call ended, Twilio had made no request about its transfer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrequested_transfer: bool,
 }
 
 /// A queue message: a call that a tool placed was answered.

@@ -111,6 +111,11 @@ impl ReturningTransfer {
         self.outcome.is_some()
     }
 
+    /// Twilio has not requested what to do with the line.
+    pub fn is_unrequested(&self) -> bool {
+        !self.is_over() && self.rung.is_empty()
+    }
+
     /// Begins to ring the next destination.
     pub fn ring(&mut self, at: Timestamp) -> Option<DialDestination> {
         let next = self.destinations.get(self.rung.len())?.clone();

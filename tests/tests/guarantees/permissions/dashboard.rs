@@ -215,7 +215,14 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
             "fingerprints": {"current_time": "built-in"},
         }))
         .await;
-    let ended = json!({"organization_id": world.home.organization_id, "call_id": "call-1"});
+    // Twilio never asked about its transfer.
+    let transfer = json!({
+        "execution_id": uuid::Uuid::now_v7().to_string(), "at": "2026-01-01T00:00:00.000Z", "ring_seconds": 20,
+        "returns": true, "rung": [],
+    });
+    world.aws.change("calls", "call-1", json!({"transfer": transfer}));
+    let ended =
+        json!({"organization_id": world.home.organization_id, "call_id": "call-1", "unrequested_transfer": true});
     world.aws.post("scheduled", &ended.to_string());
     // A run waits for the same event.
     let organization = &world.home.organization_id;
