@@ -147,6 +147,7 @@ fn content(call: &Call, receipt: &CallReceipt) -> Value {
             "failed_tools": call.failed_executions.len(),
             "unproven_claims": call.claim_check.as_ref().map(|check| check.unproven.len()),
             "returned_as": call.transfer.as_ref().and_then(|transfer| transfer.returned_as.as_ref()),
+            "returned_from": call.returned_from,
         },
         "receipt": receipt,
     })
