@@ -28,6 +28,11 @@ impl CallId {
     pub fn provisional() -> Self {
         Self(format!("starting-{}", ExecutionId::generate()))
     }
+
+    /// For a call that a tool places. `name`: of the call at VAPI.
+    pub fn placing(name: &str) -> Result<Self, NotACallId> {
+        format!("placing-{name}").parse()
+    }
 }
 
 impl FromStr for CallId {
@@ -304,6 +309,36 @@ pub struct StartingCall {
     pub expires_at: i64,
 }
 
+/// A call that a tool places, under its name at VAPI. From it the call's row can be written if VAPI's answer is lost.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlacingCall {
+    pub id: CallId,
+    pub organization_id: OrganizationId,
+    pub agent_id: AgentId,
+    /// The person, under this name for the erasure of a number.
+    pub caller_phone_number: E164,
+    /// The organization's number.
+    pub called_phone_number: E164,
+    pub phone_number_id: PhoneNumberId,
+    /// Of the call's row.
+    pub call_expires_at: i64,
+    pub expires_at: i64,
+}
+
+impl PlacingCall {
+    /// The call's row. `id`: VAPI's.
+    pub fn placed(self, id: CallId) -> Call {
+        let (person, number) = (self.caller_phone_number.to_string(), self.called_phone_number);
+        Call {
+            agent_id: Some(self.agent_id),
+            direction: CallDirection::Outbound,
+            status: Some(CallStatus::Queued),
+            phone_number_id: Some(self.phone_number_id),
+            ..Call::new(id, self.organization_id, person, number, self.call_expires_at)
+        }
+    }
+}
+
 impl StartedTool {
     /// The line for the model.
     pub fn line(label: &str, json: impl fmt::Display) -> String {
@@ -399,6 +434,12 @@ impl Call {
 
     pub fn is_over(&self) -> bool {
         self.ended_at.is_some() || self.status.is_some_and(CallStatus::is_over)
+    }
+}
+
+impl Owned for PlacingCall {
+    fn owner(&self) -> OrganizationId {
+        self.organization_id
     }
 }
 

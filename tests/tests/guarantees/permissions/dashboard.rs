@@ -41,6 +41,20 @@ pub(super) async fn calls(world: &World, claims: &Standin<Llm>) {
     let said = json!({"messages": [{"role": "user", "message": "Please stop calling me."}]});
     let report = json!({"message": {"type": "end-of-call-report", "artifact": said, "call": {"id": "call-1"}}});
     world.send("calls", &Event::post("/api/vapi/events", &report).header("authorization", &bearer)).await.expect(200);
+    // A placed call whose row is missing.
+    let name = uuid::Uuid::now_v7().to_string();
+    let home = &world.home;
+    world.aws.put(
+        "calls",
+        &json!({
+            "id": format!("placing-{name}"), "organization_id": home.organization_id, "agent_id": home.agent_id,
+            "caller_phone_number": phone(3), "called_phone_number": home.phone_number,
+            "phone_number_id": home.phone_number_id, "call_expires_at": 4_000_000_000_i64, "expires_at": 4_000_000_000_i64,
+        }),
+    );
+    let call = json!({"id": "call-3", "type": "outboundPhoneCall", "name": name});
+    let ringing = json!({"message": {"type": "status-update", "status": "ringing", "call": call}});
+    world.send("calls", &Event::post("/api/vapi/events", &ringing).header("authorization", &bearer)).await.expect(200);
     world.calls("").await.expect(200);
     assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
     let organization = &world.home.organization_id;
