@@ -192,7 +192,8 @@ impl Line<'_> {
             transfer.ring(Timestamp::now());
         }
         let status = twilio_request::field(self.request, "DialCallStatus").filter(|_| rang > 0);
-        let outcome = status.as_deref().map(TransferOutcome::of_dial_status);
+        let bridged = twilio_request::field(self.request, "DialBridged");
+        let outcome = status.as_deref().map(|status| TransferOutcome::of_dial(status, bridged.as_deref()));
         if self.caller_left() {
             let outcome = outcome.filter(|outcome| *outcome == TransferOutcome::Answered);
             transfer.end(outcome.unwrap_or(TransferOutcome::CallerHungUp), Timestamp::now(), None);

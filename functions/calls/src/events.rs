@@ -9,7 +9,7 @@
 //! 200, because VAPI repeats anything else.
 //!
 //! The sender shows the bearer of the VAPI credential at the call's organization, or the platform's for an unknown call; both
-//! cost the same reads.
+//! cost the same reads. A placed call whose row is missing, because VAPI's answer was lost, is known by its name.
 
 use std::collections::BTreeMap;
 
@@ -100,6 +100,8 @@ shared::described!(VapiEvent => {
             "cost": {"type": "number", "description": "In US dollars."},
             "call": {"type": "object", "properties": {
                 "id": {"type": "string"},
+                "type": {"type": "string"},
+                "name": {"type": "string", "description": "The name that a tool gave to the call that it placed."},
                 "monitor": {"type": "object", "properties": {"controlUrl": {"type": "string"}}}
             }}
         }
@@ -145,13 +147,16 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
         Err(_unreadable) => None,
     };
     // An unknown call: the platform's bearer is accepted, and nothing is written.
-    let owner = call.as_ref().map_or_else(OrganizationId::generate, |call| call.organization_id);
+    let owner = call.as_ref().map_or_else(OrganizationId::generate, |known| known.call.organization_id);
     let fits = |account: &Account| token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_ok();
     let account = deps.accounts.vapi_fitting(owner, fits).await?;
     token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
 
     let message = &message?;
-    if let Some(call) = call {
+    if let Some(Known { call, has_row }) = call {
+        if !has_row {
+            deps.calls.put(&call).await?;
+        }
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {
                 let at = told_at(message, &call);
@@ -289,11 +294,24 @@ fn cost_parts(message: &Value) -> BTreeMap<String, f64> {
     parts
 }
 
-/// The message's call, if it came in through us.
-async fn find(deps: &Deps, message: &Value) -> Result<Option<Call>> {
-    let id = message.pointer("/call/id").and_then(Value::as_str).and_then(|id| id.parse::<CallId>().ok());
-    let Some(id) = id else { return Ok(None) };
-    Ok(deps.calls.find(&id).await?.map(Unowned::for_its_owner))
+/// A message's call.
+struct Known {
+    call: Call,
+    /// False for a placed call whose row is missing.
+    has_row: bool,
+}
+
+/// The message's call, if it came in through us or a tool placed it.
+async fn find(deps: &Deps, message: &Value) -> Result<Option<Known>> {
+    let field = |path: &str| message.pointer(path).and_then(Value::as_str);
+    let Some(id) = field("/call/id").and_then(|id| id.parse::<CallId>().ok()) else { return Ok(None) };
+    if let Some(call) = deps.calls.find(&id).await? {
+        return Ok(Some(Known { call: call.for_its_owner(), has_row: true }));
+    }
+    let name = field("/call/name").filter(|_| field("/call/type") == Some("outboundPhoneCall"));
+    let Some(placing) = name.and_then(|name| CallId::placing(name).ok()) else { return Ok(None) };
+    let placing = deps.calls.placing(&placing).await?;
+    Ok(placing.map(|placing| Known { call: placing.for_its_owner().placed(id), has_row: false }))
 }
 
 pub(crate) fn news(message: &Value) -> Option<CallUpdate> {

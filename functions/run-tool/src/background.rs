@@ -17,6 +17,7 @@ use crate::{
     Deps,
     after_call::{self, AfterCall},
     context,
+    returned::{self, Caller},
 };
 
 const HEADING: &str = "Results of tools that ran in the background:";
@@ -71,11 +72,8 @@ pub(crate) async fn tell_waiting(
     loop {
         match telling.take().await? {
             ToTell::Nothing => return Ok(()),
-            ToTell::Held => {
-                // The other worker takes these results too, unless it stops before.
-                let due = Queued::ResultsDue { organization_id: organization, call_id: call.clone() };
-                return Ok(deps.executions.send_later(&due, LEASE + MARGIN).await?);
-            }
+            // The other worker takes these results too, unless it stops before.
+            ToTell::Held => return tell_later(deps, organization, call).await,
             ToTell::Interrupted(interrupted) => {
                 tracing::error!(call.id = %call, "results were interrupted on their way to a call");
                 let unknown = |result| missed(AfterCall::Nothing, result, INTERRUPTED);
@@ -91,12 +89,24 @@ pub(crate) async fn tell_waiting(
     }
 }
 
-/// False: another worker took over.
+async fn tell_later(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<()> {
+    let due = Queued::ResultsDue { organization_id: organization, call_id: call.clone() };
+    Ok(deps.executions.send_later(&due, LEASE + MARGIN).await?)
+}
+
+/// False: another worker took over, or the results wait for the caller's return.
 async fn tell_taken(deps: &Deps, telling: &Telling<'_>, call: &Call, deadline: Deadline) -> Result<bool> {
     let (mut unrecorded, mut rest, mut outage) = (Vec::new(), call.telling.as_slice(), None);
     for some in messages(&call.telling) {
+        match tell_message(deps, call, some, deadline).await {
+            Ok(Some(outcomes)) => unrecorded.extend(outcomes),
+            waits => {
+                telling.put_back(&unrecorded, rest).await?;
+                waits?;
+                return tell_later(deps, call.organization_id, &call.id).await.map(|()| false);
+            }
+        }
         rest = rest.get(some.len()..).unwrap_or_default();
-        unrecorded.extend(tell_message(deps, call, some, deadline).await);
         match telling.note(&unrecorded, rest).await {
             Ok(true) => {
                 unrecorded.clear();
@@ -112,12 +122,21 @@ async fn tell_taken(deps: &Deps, telling: &Telling<'_>, call: &Call, deadline: D
     outage.map_or(Ok(true), Err)
 }
 
-async fn tell_message(deps: &Deps, call: &Call, results: &[ResultToTell], deadline: Deadline) -> Vec<BackgroundResult> {
+/// The outcomes; `None` if the caller may return in another call, which is told then.
+///
+/// # Errors
+/// An outage of ours. Nobody was told.
+async fn tell_message(
+    deps: &Deps,
+    call: &Call,
+    results: &[ResultToTell],
+    deadline: Deadline,
+) -> Result<Option<Vec<BackgroundResult>>> {
     let lines = results.iter().map(|result| result.text.as_str());
     let message = std::iter::once(HEADING).chain(lines).collect::<Vec<_>>().join("\n");
     let speaks = results.iter().any(|result| result.speaks);
-    let (why, uncertain) = if call.is_over() {
-        (context::OVER.to_owned(), false)
+    let why = if call.is_over() {
+        context::OVER.to_owned()
     } else {
         match context::add_result_to_live_call(deps, call, &message, speaks, deadline).await {
             Ok(()) => {
@@ -128,28 +147,42 @@ async fn tell_message(deps: &Deps, call: &Call, results: &[ResultToTell], deadli
                     error: None,
                     sent_by: None,
                 };
-                return results.iter().map(told).collect();
+                return Ok(Some(results.iter().map(told).collect()));
             }
-            Err(untold) => (untold.words, untold.uncertain),
+            // The caller would have the same news twice.
+            Err(untold) if untold.uncertain => {
+                let unknown = |result| missed(AfterCall::Nothing, result, &untold.words);
+                return Ok(Some(results.iter().map(unknown).collect()));
+            }
+            Err(untold) => untold.words,
         }
     };
-    let send = async |result: &ResultToTell| {
-        let sent = if uncertain {
-            // The caller would have the same news twice.
-            Ok(AfterCall::Nothing)
-        } else {
-            after_call::send(deps, call, result, deadline).await
-        };
-        let sent = sent.unwrap_or_else(|error| {
-            tracing::error!(call.id = %call.id, "a result could not be sent after its call: {}", error::chain(&error));
-            AfterCall::Not("it could not be sent after the call either".to_owned())
-        });
-        missed(sent, result, &why)
-    };
-    join_all(results.iter().map(send)).await
+    match returned::caller_of(deps, call).await? {
+        Caller::MayReturn => Ok(None),
+        Caller::IsBackIn(next) => returned::pass_on(deps, call, &next, results, deadline).await.map(Some),
+        Caller::Gone => {
+            let sent = results.iter().map(|result| send_after(deps, call, result, &why, deadline));
+            Ok(Some(join_all(sent).await))
+        }
+    }
 }
 
-fn missed(sent: AfterCall, result: &ResultToTell, why: &str) -> BackgroundResult {
+/// Has a result sent after its call, if its tool wishes that.
+pub(crate) async fn send_after(
+    deps: &Deps,
+    call: &Call,
+    result: &ResultToTell,
+    why: &str,
+    deadline: Deadline,
+) -> BackgroundResult {
+    let sent = after_call::send(deps, call, result, deadline).await.unwrap_or_else(|error| {
+        tracing::error!(call.id = %call.id, "a result could not be sent after its call: {}", error::chain(&error));
+        AfterCall::Not("it could not be sent after the call either".to_owned())
+    });
+    missed(sent, result, why)
+}
+
+pub(crate) fn missed(sent: AfterCall, result: &ResultToTell, why: &str) -> BackgroundResult {
     let (sent_by, error) = match sent {
         AfterCall::Nothing => (None, why.to_owned()),
         AfterCall::Queued(id) => (Some(id), why.to_owned()),

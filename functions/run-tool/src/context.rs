@@ -28,13 +28,13 @@ const LINE_BUDGET: usize = 2 * 1024;
 const MESSAGE_BUDGET: usize = 8 * 1024;
 
 /// A call's row may be written a moment after its tools are queued.
-const ROW_WITHIN: Duration = Duration::from_secs(3);
+pub(crate) const ROW_WITHIN: Duration = Duration::from_secs(3);
 /// VAPI's time to create a call.
 const CREATED_WITHIN: Duration = Duration::from_secs(12);
 /// How long a call is tried that does not take messages yet: its media connects a moment after the TwiML.
 const TOLD_WITHIN: Duration = Duration::from_secs(15);
-const PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Attempts at a control URL before the call's row is read: the call may be over.
 const ATTEMPTS_BEFORE_LOOKING: u32 = 4;
 

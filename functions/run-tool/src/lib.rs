@@ -7,6 +7,7 @@
 mod after_call;
 mod background;
 mod context;
+mod returned;
 
 use std::time::Duration;
 

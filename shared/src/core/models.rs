@@ -84,7 +84,7 @@ pub use automation_run::{
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
     AnsweredCall, BackgroundResult, Call, CallDirection, CallId, CallStatus, CallVariable, EndedCall, FirstTime,
-    NotACallStatus, ResultToTell, StartedTool, StartingCall, ToldLater, Transfer,
+    NotACallStatus, PlacingCall, ResultToTell, StartedTool, StartingCall, ToldLater, Transfer,
 };
 pub use claim_check::{ClaimCheck, ClaimCheckStatus, UnprovenClaim};
 pub use control_url::{ControlUrl, NotAControlUrl};

@@ -42,6 +42,7 @@ impl Platform {
     }
 
     pub fn ended_calls(&self) -> Result<EndedCalls> {
-        Ok(EndedCalls::new(self.receipts()?, self.dispatch()?, self.ended_call_queue()?, self.history()?))
+        let (calls, queue) = (Calls::new(self.database()?), self.ended_call_queue()?);
+        Ok(EndedCalls::new(calls, self.receipts()?, self.dispatch()?, queue, self.history()?))
     }
 }

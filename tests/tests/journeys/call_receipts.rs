@@ -184,6 +184,7 @@ async fn an_ended_call_starts_its_automations_once() {
         "called_phone_number": world.home.phone_number, "ended_reason": "customer-ended-call", "cost": 0.12,
         "duration_seconds": null, "failed_tools": 0, "created_at": data["call"]["created_at"],
         "ended_at": data["call"]["ended_at"], "unproven_claims": null, "returned_as": null,
+        "returned_from": null,
     });
     assert_eq!(data["call"], call);
     assert_eq!((&data["receipt"], &data["receipt"]["final"]), (&receipt(&world).await, &json!(true)));
@@ -195,6 +196,17 @@ async fn an_ended_call_starts_its_automations_once() {
     let event = &listed["items"][0];
     assert_eq!((&event["service"], &event["event_type"]), (&json!("calls"), &json!("call.ended")));
     assert_eq!((&event["hook_id"], listed["items"].as_array().unwrap().len()), (&Value::Null, 1));
+}
+
+#[tokio::test]
+async fn the_event_of_a_call_in_which_the_caller_is_back_names_the_call_before() {
+    let (world, ..) = world().await;
+    listener(&world).await;
+    world.aws.change("calls", CALL, json!({"returned_from": "call-0"}));
+    end(&world).await;
+    assert_eq!(world.run_scheduled_within(SOON).await, 0);
+    let call = given(&world)["call"].clone();
+    assert_eq!((&call["returned_from"], &call["returned_as"]), (&json!("call-0"), &Value::Null));
 }
 
 #[tokio::test]

@@ -281,6 +281,74 @@ async fn vapi_is_asked_for_an_unknown_call_before_anything_is_repeated() {
     assert_eq!((&row["caller_phone_number"], &row["status"]), (&json!(phone(2)), &json!("queued")));
 }
 
+/// A call at VAPI that has no row: the answer and the searches were lost.
+async fn lost(world: &World) -> Value {
+    let tool = tool(world, &json!({"per_person_and_day": 10})).await;
+    world.vapi.inject(Fault { drop: Some(DropAt::After), ..Fault::default() }.on("POST", "/call"));
+    world.vapi.inject(Fault { times: 4, ..Fault::status(503) }.on("GET", "/call"));
+    let told = sentence(&place(world, &tool, &json!({"to": phone(2)})).await);
+    assert!(told.contains("not known whether the person is being called"), "{told}");
+    assert_eq!(outbound(world).len(), 0);
+    world.vapi.clear_faults();
+    world.at_vapi("GET", "/call", &Value::Null).await[0].clone()
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_was_lost_gets_its_row_from_vapis_messages() {
+    let world = world().await;
+    let call = lost(&world).await;
+    for _twice in 0..2 {
+        report(&world, &json!({"type": "status-update", "status": "in-progress", "call": call})).await;
+    }
+    let row = outbound(&world).remove(0);
+    assert_eq!((&row["id"], &row["status"]), (&call["id"], &json!("in-progress")));
+    assert_eq!((&row["caller_phone_number"], &row["agent_id"]), (&json!(phone(2)), &json!(world.home.agent_id)));
+    assert!(world.aws.messages("scheduled").iter().any(|message| message["answered_call_id"] == call["id"]));
+    let said = json!({"messages": [{"role": "user", "message": "Please do not call me again."}]});
+    report(&world, &json!({"type": "end-of-call-report", "artifact": said, "call": call})).await;
+    assert!(world.aws.messages("scheduled").iter().any(|message| message["call_id"] == call["id"]));
+    assert_eq!((outbound(&world).len(), world.aws.rows("do_not_call").len()), (1, 1));
+    let shown = world.calls(&format!("/{}", call["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!((&shown["direction"], &shown["status"]), (&json!("outbound"), &json!("ended")));
+    assert_eq!(world.calls("").await.expect(200)["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_placed_call_whose_row_could_not_be_written_gets_it_from_vapis_messages() {
+    let world = world().await;
+    let tool = tool(&world, &json!({})).await;
+    // The first write of the table is the call's name.
+    world.aws.inject(aws::Fault::new("PutItem", "calls", aws::Trouble::Error("InternalServerError")).after(1).times(9));
+    let answer = place(&world, &tool, &json!({"to": phone(2)})).await.expect(200);
+    world.aws.clear_faults();
+    assert_eq!((&answer["answer"]["success"], outbound(&world).len()), (&json!(true), 0));
+    let call = world.at_vapi("GET", "/call", &Value::Null).await[0].clone();
+    report(&world, &json!({"type": "status-update", "status": "ended", "call": call})).await;
+    assert_eq!(outbound(&world)[0]["id"], call["id"]);
+}
+
+#[tokio::test]
+async fn only_the_bearer_of_its_organization_gives_a_lost_call_its_row() {
+    let mut world = world().await;
+    let call = lost(&world).await;
+    world.own_key(&world.home, &json!({"api_key": tests::OWN_KEYS[0], "webhook_bearer": "bearer-of-their-own"}));
+    world.restart();
+    let message = |call: &Value| json!({"message": {"type": "status-update", "status": "in-progress", "call": call}});
+    let platforms = world.options.webhook_bearer.clone().unwrap();
+    let mut strange = call.clone();
+    strange["name"] = json!("b5c7f7f0-0000-4000-8000-000000000000");
+    for (bearer, call, status, rows) in [
+        (platforms.as_str(), &call, 401, 0),
+        (platforms.as_str(), &strange, 200, 0),
+        ("bearer-of-their-own", &call, 200, 1),
+    ] {
+        let event =
+            Event::post("/api/vapi/events", &message(call)).header("authorization", &format!("Bearer {bearer}"));
+        world.send("calls", &event).await.expect(status);
+        assert_eq!(outbound(&world).len(), rows, "{bearer}");
+    }
+}
+
 #[tokio::test]
 async fn a_person_who_says_stop_is_not_called_any_more() {
     let world = world().await;

@@ -1,6 +1,9 @@
 //! A transfer with `if_unanswered`: the caller's line is moved at Twilio, and returns to the agent if nobody answers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod background_results;
+mod unrequested;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -66,6 +69,15 @@ impl Transfer {
 
     async fn post(&self, form: &SignedForm) -> Answer {
         self.world.send("call-start", &event(&self.world, form)).await
+    }
+
+    /// VAPI reports the end of the first call.
+    async fn reported(&self) {
+        self.world.vapi.end_call(&self.id);
+        let report = json!({"message": {"type": "end-of-call-report", "cost": 0.1, "call": {"id": self.id}}});
+        let bearer = format!("Bearer {}", self.world.options.webhook_bearer.as_ref().unwrap());
+        let event = Event::post("/api/vapi/events", &report).header("authorization", &bearer);
+        self.world.send("calls", &event).await.expect(200);
     }
 
     fn row(&self) -> Value {
@@ -188,6 +200,48 @@ async fn destinations_ring_in_turn_and_who_answers_hears_the_summary() {
     assert_eq!((&transfer["outcome"], transfer.get("returned_as")), (&json!("answered"), None));
     let outcomes: Vec<&Value> = transfer["rung"].as_array().unwrap().iter().map(|rung| &rung["outcome"]).collect();
     assert_eq!(outcomes, [&json!("busy"), &json!("failed"), &json!("answered")]);
+}
+
+#[tokio::test]
+async fn a_callee_who_hangs_up_at_the_briefing_has_declined() {
+    let transfer = Transfer::of(&json!({"then": [{"type": "number", "number": NIGHT}]})).await;
+    transfer.asked().await.result();
+    let heard = transfer.follow(&[Rings::Declined]).await;
+    let briefed = Heard::Briefed("Ana asks about invoice 42.".into());
+    let [before @ .., Heard::Streamed(stream)] = heard.as_slice() else { panic!("{heard:?}") };
+    assert_eq!(before, [rang(DESK, 20), briefed.clone(), rang(NIGHT, 20), briefed]);
+    let told = transfer.told(&id_of(stream)).await;
+    assert!(told.len() == 1 && told[0].contains("hung up before the caller was connected"), "{told:?}");
+    assert_eq!(transfer.row()["transfer"]["outcome"], "declined");
+}
+
+#[tokio::test]
+async fn a_caller_who_hangs_up_during_the_briefing_is_not_called_back() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    let (world, line) = (&transfer.world, transfer.line());
+    transfer.post(&SignedForm::new(&line.moved_to[0], &line.after(Rings::Declined), &world.home.twilio_token)).await;
+    let mut form = line.after(Rings::Declined);
+    form.retain(|(name, _)| name != "CallStatus");
+    form.push(("CallStatus".to_owned(), "completed".to_owned()));
+    let after = format!("{}?rang=1", line.moved_to[0]);
+    twiml(&transfer.post(&SignedForm::new(&after, &form, &world.home.twilio_token)).await).unwrap();
+    assert_eq!(transfer.row()["transfer"]["outcome"], "caller_hung_up");
+    assert_eq!(world.aws.rows("calls").len(), 1);
+}
+
+/// A request without `DialBridged`.
+#[tokio::test]
+async fn a_completed_dial_counts_as_answered_if_twilio_does_not_say_otherwise() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    let (world, line) = (&transfer.world, transfer.line());
+    transfer.post(&SignedForm::new(&line.moved_to[0], &line.after(Rings::Answered), &world.home.twilio_token)).await;
+    let mut form = line.after(Rings::Answered);
+    form.retain(|(name, _)| name != "DialBridged");
+    let after = format!("{}?rang=1", line.moved_to[0]);
+    twiml(&transfer.post(&SignedForm::new(&after, &form, &world.home.twilio_token)).await).unwrap();
+    assert_eq!(transfer.row()["transfer"]["outcome"], "answered");
 }
 
 #[tokio::test]

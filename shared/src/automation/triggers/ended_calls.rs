@@ -2,6 +2,9 @@
 //!
 //! The message waits until the tools of the call are over, at most [`MOST_WAITS`] times. The event's id is derived from the
 //! call's, so a repeated message starts nothing twice. Without an automation that listens, nothing is recorded.
+//!
+//! The message also ends a transfer about which Twilio never made a request: its answer was lost and the line stayed, or the
+//! caller hung up at that moment.
 
 use std::time::Duration;
 
@@ -13,8 +16,12 @@ use crate::{
     clients::Queue,
     cut,
     error::found,
-    models::{Call, ClaimCheck, ClaimCheckStatus, E164, EndedCall, Event, EventId},
+    models::{
+        Call, ClaimCheck, ClaimCheckStatus, E164, EndedCall, Event, EventId, ReturningTransfer, Timestamp,
+        TransferOutcome,
+    },
     receipts::{CallReceipt, Receipts},
+    store::Calls,
 };
 
 /// The service of the events of calls and text messages, folded.
@@ -24,6 +31,8 @@ const EVENT_TYPE: &str = "call.ended";
 const AFTER_THE_END: Duration = Duration::from_secs(20);
 const WAIT: Duration = Duration::from_secs(60);
 const MOST_WAITS: u32 = 5;
+/// Twilio requests the TwiML of a moved line at once.
+const REQUESTED_WITHIN: Duration = Duration::from_secs(2 * 60);
 
 /// Announces ended calls to [`EndedCalls`].
 #[derive(Clone)]
@@ -35,13 +44,19 @@ impl EndedCallQueue {
     }
 
     pub async fn announce(&self, call: &Call) -> Result<()> {
-        let message = EndedCall { organization_id: call.organization_id, call_id: call.id.clone(), waits: 0 };
+        let message = EndedCall {
+            organization_id: call.organization_id,
+            call_id: call.id.clone(),
+            waits: 0,
+            unrequested_transfer: call.transfer.as_ref().is_some_and(ReturningTransfer::is_unrequested),
+        };
         Ok(self.0.send_later(&message, AFTER_THE_END).await?)
     }
 }
 
 #[derive(Clone)]
 pub struct EndedCalls {
+    calls: Calls,
     receipts: Receipts,
     dispatch: Dispatch,
     queue: EndedCallQueue,
@@ -50,14 +65,24 @@ pub struct EndedCalls {
 
 impl EndedCalls {
     /// `kept`: how long events are kept.
-    pub const fn new(receipts: Receipts, dispatch: Dispatch, queue: EndedCallQueue, kept: Duration) -> Self {
-        Self { receipts, dispatch, queue, kept }
+    pub const fn new(
+        calls: Calls,
+        receipts: Receipts,
+        dispatch: Dispatch,
+        queue: EndedCallQueue,
+        kept: Duration,
+    ) -> Self {
+        Self { calls, receipts, dispatch, queue, kept }
     }
 
     /// # Errors
     /// If a look-up or a start failed; the message must be delivered again.
     pub async fn dispatch(&self, message: &EndedCall, deadline: Deadline) -> Result<()> {
-        let EndedCall { organization_id, call_id, waits } = message;
+        let EndedCall { organization_id, call_id, waits, unrequested_transfer } = message;
+        let later = EndedCall { waits: waits + 1, ..message.clone() };
+        if *unrequested_transfer && !self.end_unrequested_transfer(message).await? {
+            return Ok(self.queue.0.send_later(&later, WAIT).await?);
+        }
         let mut event = self.event(message);
         if !self.dispatch.has_listeners(&event).await? {
             return Ok(());
@@ -71,12 +96,25 @@ impl EndedCalls {
         let receipt = self.receipts.receipt(*organization_id, &record, deadline).await?;
         let checking = |check: &ClaimCheck| check.status == ClaimCheckStatus::Checking;
         if (!receipt.is_final() || call.claim_check.as_ref().is_some_and(checking)) && *waits < MOST_WAITS {
-            let later = EndedCall { waits: waits + 1, ..message.clone() };
             return Ok(self.queue.0.send_later(&later, WAIT).await?);
         }
         let data = cut::fit(content(call, &receipt), LARGEST_DATA);
         event.data = data.to_string();
         Box::pin(self.dispatch.begin(&event, &data, None, &Dispatch::work())).await
+    }
+
+    /// False: Twilio may still make its request.
+    async fn end_unrequested_transfer(&self, message: &EndedCall) -> Result<bool> {
+        let EndedCall { organization_id, call_id, .. } = message;
+        let call = self.calls.find_now(call_id).await?.and_then(|call| call.for_owner(*organization_id));
+        let transfer = call.and_then(|call| call.transfer).filter(ReturningTransfer::is_unrequested);
+        let Some(mut transfer) = transfer else { return Ok(true) };
+        let now = Timestamp::now();
+        if transfer.at.plus(REQUESTED_WITHIN) > now {
+            return Ok(false);
+        }
+        transfer.end(TransferOutcome::Failed, now, None);
+        self.calls.note_transfer_progress(*organization_id, call_id, &transfer, 0).await.map(|_noted| true)
     }
 
     fn event(&self, message: &EndedCall) -> Event {
@@ -109,6 +147,7 @@ fn content(call: &Call, receipt: &CallReceipt) -> Value {
             "failed_tools": call.failed_executions.len(),
             "unproven_claims": call.claim_check.as_ref().map(|check| check.unproven.len()),
             "returned_as": call.transfer.as_ref().and_then(|transfer| transfer.returned_as.as_ref()),
+            "returned_from": call.returned_from,
         },
         "receipt": receipt,
     })

@@ -28,6 +28,11 @@ impl CallId {
     pub fn provisional() -> Self {
         Self(format!("starting-{}", ExecutionId::generate()))
     }
+
+    /// For a call that a tool places. `name`: of the call at VAPI.
+    pub fn placing(name: &str) -> Result<Self, NotACallId> {
+        format!("placing-{name}").parse()
+    }
 }
 
 impl FromStr for CallId {
@@ -208,6 +213,9 @@ pub struct EndedCall {
     /// How often the message waited for tools that still work.
     #[serde(default)]
     pub waits: u32,
+    /// When the call ended, Twilio had made no request about its transfer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrequested_transfer: bool,
 }
 
 /// A queue message: a call that a tool placed was answered.
@@ -302,6 +310,36 @@ pub struct StartingCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
     pub expires_at: i64,
+}
+
+/// A call that a tool places, under its name at VAPI. From it the call's row can be written if VAPI's answer is lost.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlacingCall {
+    pub id: CallId,
+    pub organization_id: OrganizationId,
+    pub agent_id: AgentId,
+    /// The person, under this name for the erasure of a number.
+    pub caller_phone_number: E164,
+    /// The organization's number.
+    pub called_phone_number: E164,
+    pub phone_number_id: PhoneNumberId,
+    /// Of the call's row.
+    pub call_expires_at: i64,
+    pub expires_at: i64,
+}
+
+impl PlacingCall {
+    /// The call's row. `id`: VAPI's.
+    pub fn placed(self, id: CallId) -> Call {
+        let (person, number) = (self.caller_phone_number.to_string(), self.called_phone_number);
+        Call {
+            agent_id: Some(self.agent_id),
+            direction: CallDirection::Outbound,
+            status: Some(CallStatus::Queued),
+            phone_number_id: Some(self.phone_number_id),
+            ..Call::new(id, self.organization_id, person, number, self.call_expires_at)
+        }
+    }
 }
 
 impl StartedTool {
@@ -400,6 +438,12 @@ impl Call {
 
     pub fn is_over(&self) -> bool {
         self.ended_at.is_some() || self.status.is_some_and(CallStatus::is_over)
+    }
+}
+
+impl Owned for PlacingCall {
+    fn owner(&self) -> OrganizationId {
+        self.organization_id
     }
 }
 

@@ -70,6 +70,8 @@ pub enum TransferOutcome {
     Busy,
     /// Nobody answered in time.
     NoAnswer,
+    /// The callee hung up before Twilio connected the caller.
+    Declined,
     /// Twilio could not reach the destination.
     Failed,
     /// The caller hung up while it rang.
@@ -79,9 +81,10 @@ pub enum TransferOutcome {
 }
 
 impl TransferOutcome {
-    /// Of `DialCallStatus`, <https://www.twilio.com/docs/voice/twiml/dial#dialcallstatus-values>.
-    pub fn of_dial_status(status: &str) -> Self {
+    /// Of `DialCallStatus` and `DialBridged`, <https://www.twilio.com/docs/voice/twiml/dial#dialcallstatus-values>.
+    pub fn of_dial(status: &str, bridged: Option<&str>) -> Self {
         match status {
+            "completed" | "answered" if bridged == Some("false") => Self::Declined,
             "completed" | "answered" => Self::Answered,
             "busy" => Self::Busy,
             "no-answer" => Self::NoAnswer,
@@ -96,6 +99,7 @@ impl TransferOutcome {
             Self::Answered => "the call was answered",
             Self::Busy => "the line was busy",
             Self::NoAnswer => "nobody answered",
+            Self::Declined => "the person who answered hung up before the caller was connected",
             Self::CallerHungUp => "the caller hung up",
             Self::Failed | Self::Other => "the destination could not be reached",
         }
@@ -105,6 +109,11 @@ impl TransferOutcome {
 impl ReturningTransfer {
     pub const fn is_over(&self) -> bool {
         self.outcome.is_some()
+    }
+
+    /// Twilio has not requested what to do with the line.
+    pub fn is_unrequested(&self) -> bool {
+        !self.is_over() && self.rung.is_empty()
     }
 
     /// Begins to ring the next destination.

@@ -2,7 +2,8 @@
 //!
 //! Each result is added once, to `to_tell`. One worker at a time moves all waiting results to `telling`, sends them, and records
 //! their outcomes: a result is told in the order of its arrival, and at most once. If the worker stops in between, the next one
-//! records that the outcome is unknown. The end of the call leaves both lists as they are.
+//! records that the outcome is unknown. The end of the call leaves both lists as they are. A call that was transferred takes
+//! results after its end too: the caller may return in another call.
 
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub enum AddedToCall {
 
 const TOLD: &str = "#background_told = list_append(if_not_exists(#background_told, :none), :told)";
 const NEW: &str = "#organization_id = :organization AND NOT contains(#background, :id)";
+const OPEN: &str = "(attribute_not_exists(#ended_at) OR attribute_exists(#transfer))";
 
 impl Calls {
     pub async fn add_background(
@@ -44,13 +46,12 @@ impl Calls {
         let id = result.execution_id.to_string();
         let change = "SET #to_tell = list_append(if_not_exists(#to_tell, :none), :result), #updated_at = :now \
                       ADD #background :ids";
-        let added =
-            self.update(organization, call, change).when(format!("{NEW} AND attribute_not_exists(#ended_at)")).with([
-                (":none", AttributeValue::L(Vec::new())),
-                (":result", to_attribute(&[result])?),
-                (":id", text(&id)),
-                (":ids", AttributeValue::Ss(vec![id.clone()])),
-            ]);
+        let added = self.update(organization, call, change).when(format!("{NEW} AND {OPEN}")).with([
+            (":none", AttributeValue::L(Vec::new())),
+            (":result", to_attribute(&[result])?),
+            (":id", text(&id)),
+            (":ids", AttributeValue::Ss(vec![id.clone()])),
+        ]);
         let row = match added.attempt().await? {
             WriteResult::Done(_) => return Ok(AddedToCall::Waits),
             WriteResult::Refused(row) => row,
@@ -181,6 +182,25 @@ impl Telling<'_> {
             }
             WriteResult::Refused(_) => Ok(false),
         }
+    }
+
+    /// Records outcomes of taken results, has `rest` wait again before newer results, and ends the turn.
+    pub async fn put_back(&self, told: &[BackgroundResult], rest: &[ResultToTell]) -> Result<()> {
+        self.update(&format!(
+            "SET {TOLD}, #to_tell = list_append(:rest, if_not_exists(#to_tell, :none)), #updated_at = :now \
+             REMOVE #telling, #telling_until, #telling_worker"
+        ))
+        .when("#organization_id = :organization AND #telling_worker = :worker AND size(#telling) = :before")
+        .with([
+            (":none", AttributeValue::L(Vec::new())),
+            (":told", to_attribute(&told)?),
+            (":rest", to_attribute(&rest)?),
+            (":before", to_attribute(&(told.len() + rest.len()))?),
+            (":worker", text(&self.worker)),
+        ])
+        .unless_refused()
+        .await
+        .map(drop)
     }
 
     /// Records the outcomes of interrupted results, and ends that worker's turn.

@@ -1,4 +1,4 @@
-//! Calls that VAPI has not created yet.
+//! Calls that VAPI has not created yet, and calls that a tool places.
 //!
 //! Their rows have provisional ids and no `created_at`, so no list shows them.
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result,
-    models::{CallId, ExecutionId, OrganizationId, StartingCall},
+    models::{CallId, ExecutionId, OrganizationId, PlacingCall, StartingCall, Timestamp, Unowned},
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -33,6 +33,16 @@ impl Calls {
     pub async fn starting(&self, organization: OrganizationId, starting: &CallId) -> Result<Option<StartingCall>> {
         let row: Option<StartingCall> = self.table.get_consistent(id(starting)).await?;
         Ok(row.filter(|row| row.organization_id == organization))
+    }
+
+    pub async fn put_placing(&self, placing: &PlacingCall) -> Result<()> {
+        self.table.put(placing)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
+    }
+
+    /// Read consistently.
+    pub async fn placing(&self, placing: &CallId) -> Result<Option<Unowned<PlacingCall>>> {
+        let row: Option<PlacingCall> = self.table.get_consistent(id(placing)).await?;
+        Ok(row.filter(|row| row.expires_at > Timestamp::now().as_seconds()).map(Unowned::new))
     }
 
     /// Adds the JSON of a result. The first outcome of an execution wins.

@@ -13,9 +13,9 @@
 //!
 //! Not verified against the live service: an empty `voicemailMessage` hangs up.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use futures_util::try_join;
+use futures_util::{join, try_join};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -28,14 +28,14 @@ use super::{
     variables::{Encoding, Unknown},
 };
 use crate::{
-    Result,
+    Error, Result,
     clients::vapi::{Account, NotPlaced, OutboundCall, PlacedCall, variables::is_reserved, variables::plain},
     error::{self, found},
     fields::Fields,
     idempotency::Earlier,
     models::{
-        Agent, AgentId, Call, CallDirection, CallStatus, CallerHash, E164, ExecutionStatus, Fault, Limit, PhoneNumber,
-        PhoneNumberId, RecipientState, Timestamp,
+        Agent, AgentId, Call, CallId, CallerHash, E164, ExecutionStatus, Fault, Limit, PhoneNumber, PhoneNumberId,
+        PlacingCall, RecipientState, Timestamp,
     },
     numbering,
     store::{Counted, Room, Taken, Window},
@@ -52,6 +52,9 @@ const PER_DAY: u32 = 50;
 const MOST_PER_DAY: u32 = 1_000;
 const PER_PERSON: u32 = 1;
 const MOST_PER_PERSON: u32 = 10;
+/// How long VAPI's messages can name a call whose row is missing.
+const NAMED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+const NAMED_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlaceCall {
@@ -265,10 +268,13 @@ impl PlaceCall {
                 AnsweringMachine::LeaveMessage { message } => Some(message),
             },
         };
-        match services.vapi.place_call(&account, call, context.deadline).await {
+        let placing = placing(services, &draft, &agent, attempt.claim)?;
+        let (answer, ()) =
+            join!(services.vapi.place_call(&account, call, context.deadline), name_placing(services, &placing));
+        match answer {
             Ok(placed) => {
                 let told = told(&draft, &placed);
-                record(services, &draft, &agent, placed).await;
+                record(services, placing, placed).await;
                 Ok(told)
             }
             Err(NotPlaced::Refused(cause)) => {
@@ -299,7 +305,7 @@ impl PlaceCall {
         match vapi.find_placed(&account, &draft.at_vapi, &earlier.name, at, context.deadline).await {
             Ok(Some(placed)) => {
                 let told = told(&draft, &placed);
-                record(services, &draft, &agent, placed).await;
+                record(services, placing(services, &draft, &agent, &earlier.name)?, placed).await;
                 Ok(Some(told))
             }
             Ok(None) => Ok(None),
@@ -480,19 +486,34 @@ fn told(draft: &Draft, placed: &PlacedCall) -> ToolOutcome {
     ToolOutcome { recipients, ..ToolOutcome::succeeded(result).with(Effect::Done) }
 }
 
+fn placing(services: &ActionClients, draft: &Draft, agent: &Agent, name: &str) -> Result<PlacingCall> {
+    let now = Timestamp::now();
+    Ok(PlacingCall {
+        id: CallId::placing(name).map_err(Error::internal)?,
+        organization_id: draft.from.organization_id,
+        agent_id: agent.id,
+        caller_phone_number: draft.person.clone(),
+        called_phone_number: draft.from.number.clone(),
+        phone_number_id: draft.from.id,
+        call_expires_at: now.plus(services.calls_kept).as_seconds(),
+        expires_at: now.plus(NAMED_FOR).as_seconds(),
+    })
+}
+
+/// Lets VAPI's messages write the call's row if VAPI's answer is lost. A failure prevents no call.
+async fn name_placing(services: &ActionClients, placing: &PlacingCall) {
+    match tokio::time::timeout(NAMED_WITHIN, services.calls.put_placing(placing)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!("the name of a placed call could not be written: {}", error::chain(&error)),
+        Err(elapsed) => tracing::warn!("the name of a placed call was not written in time: {elapsed}"),
+    }
+}
+
 /// Writes the call's row, from which its timeline, receipt and events come. A failed write undoes no call.
-async fn record(services: &ActionClients, draft: &Draft, agent: &Agent, placed: PlacedCall) {
+async fn record(services: &ActionClients, placing: PlacingCall, placed: PlacedCall) {
     let PlacedCall { id, call } = placed;
-    let expires_at = Timestamp::now().plus(services.calls_kept).as_seconds();
-    let (person, number) = (draft.person.to_string(), draft.from.number.clone());
-    let row = Call {
-        agent_id: Some(agent.id),
-        direction: CallDirection::Outbound,
-        control_url: call.control_url(),
-        status: Some(call.status.unwrap_or(CallStatus::Queued)),
-        phone_number_id: Some(draft.from.id),
-        ..Call::new(id, draft.from.organization_id, person, number, expires_at)
-    };
+    let row = placing.placed(id);
+    let row = Call { control_url: call.control_url(), status: call.status.or(row.status), ..row };
     if let Err(error) = services.calls.put(&row).await {
         tracing::error!(call.id = %row.id, "the row of a placed call could not be written: {}", error::chain(&error));
     }

@@ -41,6 +41,20 @@ pub(super) async fn calls(world: &World, claims: &Standin<Llm>) {
     let said = json!({"messages": [{"role": "user", "message": "Please stop calling me."}]});
     let report = json!({"message": {"type": "end-of-call-report", "artifact": said, "call": {"id": "call-1"}}});
     world.send("calls", &Event::post("/api/vapi/events", &report).header("authorization", &bearer)).await.expect(200);
+    // A placed call whose row is missing.
+    let name = uuid::Uuid::now_v7().to_string();
+    let home = &world.home;
+    world.aws.put(
+        "calls",
+        &json!({
+            "id": format!("placing-{name}"), "organization_id": home.organization_id, "agent_id": home.agent_id,
+            "caller_phone_number": phone(3), "called_phone_number": home.phone_number,
+            "phone_number_id": home.phone_number_id, "call_expires_at": 4_000_000_000_i64, "expires_at": 4_000_000_000_i64,
+        }),
+    );
+    let call = json!({"id": "call-3", "type": "outboundPhoneCall", "name": name});
+    let ringing = json!({"message": {"type": "status-update", "status": "ringing", "call": call}});
+    world.send("calls", &Event::post("/api/vapi/events", &ringing).header("authorization", &bearer)).await.expect(200);
     world.calls("").await.expect(200);
     assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
     let organization = &world.home.organization_id;
@@ -221,7 +235,14 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
             "fingerprints": {"current_time": "built-in"},
         }))
         .await;
-    let ended = json!({"organization_id": world.home.organization_id, "call_id": "call-1"});
+    // Twilio never asked about its transfer.
+    let transfer = json!({
+        "execution_id": uuid::Uuid::now_v7().to_string(), "at": "2026-01-01T00:00:00.000Z", "ring_seconds": 20,
+        "returns": true, "rung": [],
+    });
+    world.aws.change("calls", "call-1", json!({"transfer": transfer}));
+    let ended =
+        json!({"organization_id": world.home.organization_id, "call_id": "call-1", "unrequested_transfer": true});
     world.aws.post("scheduled", &ended.to_string());
     // A run waits for the same event.
     let organization = &world.home.organization_id;

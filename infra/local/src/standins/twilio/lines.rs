@@ -32,11 +32,13 @@ pub struct Line {
     pub moved_to: Vec<String>,
 }
 
-/// `DialCallStatus`.
+/// `DialCallStatus` and `DialBridged`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rings {
     /// The callee speaks with the caller, and hangs up.
     Answered,
+    /// The callee answers, and hangs up before the caller is connected.
+    Declined,
     Busy,
     NoAnswer,
     Failed,
@@ -47,12 +49,16 @@ pub enum Rings {
 impl Rings {
     const fn dial_status(self) -> &'static str {
         match self {
-            Self::Answered => "completed",
+            Self::Answered | Self::Declined => "completed",
             Self::Busy => "busy",
             Self::NoAnswer => "no-answer",
             Self::Failed => "failed",
             Self::CallerHangsUp => "canceled",
         }
+    }
+
+    const fn picks_up(self) -> bool {
+        matches!(self, Self::Answered | Self::Declined)
     }
 }
 
@@ -157,7 +163,7 @@ impl Line {
                         heard.push(Heard::Rang { to: to.clone(), seconds });
                         let outcome = rings.get(rang).or(rings.last()).copied().unwrap_or(Rings::NoAnswer);
                         rang += 1;
-                        if let Some(url) = briefing.filter(|_| outcome == Rings::Answered) {
+                        if let Some(url) = briefing.filter(|_| outcome.picks_up()) {
                             let form = self.callee(&to);
                             let Verbs(said) =
                                 Verbs::read(&fetch(SignedForm::new(&url, &form, &self.auth_token)).await?)?;
@@ -182,6 +188,7 @@ impl Line {
             ("CallStatus", status),
             ("DialCallStatus", outcome.dial_status()),
             ("DialCallSid", &format!("CA{}", Uuid::new_v4().simple())),
+            ("DialBridged", if outcome == Rings::Answered { "true" } else { "false" }),
         ])
     }
 
