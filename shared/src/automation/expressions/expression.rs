@@ -43,7 +43,7 @@ pub(super) struct Expression {
     source: String,
     /// All paths that it reads.
     paths: Vec<Path>,
-    /// The paths of its operands: none leads into the value of another.
+    /// Paths of its operands, none within another.
     operands: Vec<Path>,
     /// Paths that `*` multiplies, so their values must be numbers.
     factors: Vec<Path>,

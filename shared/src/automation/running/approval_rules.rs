@@ -44,14 +44,13 @@ fn goes_outside(arguments: &Map<String, Value>, domains: &[String]) -> bool {
     found.outside || !found.known
 }
 
-/// Where an address stands in the arguments.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Top,
     /// In an object that holds the content, such as `message`.
     Content,
     Recipients,
-    /// Beside the recipients, for example in `cc`.
+    /// As in `cc`.
     Beside,
     Elsewhere,
 }
@@ -60,7 +59,6 @@ struct Found<'d> {
     domains: &'d [String],
     /// An address is outside, or may be.
     outside: bool,
-    /// A recipient's address is known.
     known: bool,
 }
 
@@ -97,7 +95,6 @@ impl Found<'_> {
 }
 
 impl Place {
-    /// The place of an argument or member with this name.
     fn within(self, name: &str) -> Self {
         match self {
             Self::Beside => Self::Beside,

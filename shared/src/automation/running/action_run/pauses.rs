@@ -151,10 +151,9 @@ fn template_of(place: usize) -> String {
     format!("{{{{{FILLED}[{place}]}}}}")
 }
 
-/// The filled values that stand apart from their filter.
 struct Apart {
     filled: Vec<Value>,
-    /// Bytes left for them.
+    /// Bytes left for the values.
     left: usize,
     work: Work,
 }
