@@ -32,12 +32,11 @@ pub use deployment::automation_view::{AutomationReader, AutomationView};
 pub use deployment::difference::{Difference, DifferenceKind, Differences, differences};
 pub use deployment::failure_pause::{FailurePause, MOST_FAILURES};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, Switch, at_revision};
-pub use expressions::conditions::{
-    Clause, Condition, Explained, ExplainedClause, Explanation, MOST_COMPARED, Operator, OverBound, Work,
-};
+pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator};
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;
-pub use expressions::templates::{NO_DATA, Template, Unfilled, filled_in_within};
+pub use expressions::templates::{Filled, NO_DATA, Template, Unfilled, filled_in_within};
+pub use expressions::work::{MOST_COMPARED, MOST_FILLED_IN, OverBound, Work};
 pub use running::action_run::{
     ActionRun, EventToAwait, LARGEST_ARGUMENTS, LARGEST_OUTPUT, MOST_RESULTS, Next, PlannedAction,
 };

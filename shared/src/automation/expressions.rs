@@ -6,3 +6,4 @@ mod expression;
 pub(super) mod filters;
 pub(super) mod path;
 pub(super) mod templates;
+pub(super) mod work;

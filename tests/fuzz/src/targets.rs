@@ -13,7 +13,10 @@ use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use shared::{
     actions::ToolConfig,
-    automation::{self, Data, Definition, Diagnostics, Lowered, Outputs, Path, Template, Unfilled, filled_in_within},
+    automation::{
+        self, Data, Definition, Diagnostics, Lowered, MOST_FILLED_IN, Outputs, Path, Template, Unfilled, Work,
+        filled_in_within,
+    },
     clients::llm,
     injection::{
         entries_of_feed,
@@ -293,9 +296,10 @@ pub fn templates(data: &[u8]) {
         assert_eq!(Path::parse(path.as_str()).as_ref().map(Path::as_str), Ok(path.as_str()));
     }
     with_data(given, |data| {
-        let filled = filled_in_within(&json!({"field": template}), data, MOST_FILLED);
+        let work = Work::of(MOST_FILLED_IN);
+        let filled = filled_in_within(&json!({"field": template}), data, MOST_FILLED, &work);
         if let Ok(filled) = &filled {
-            assert!(filled.to_string().len() <= 8 * MOST_FILLED + template.len(), "more than a bound of bytes");
+            assert!(filled.value.to_string().len() <= 8 * MOST_FILLED + template.len(), "more than a bound of bytes");
         }
         if let Err(Unfilled::Expression(why)) = filled {
             assert!(why.len() < 4_000, "a sentence is short");

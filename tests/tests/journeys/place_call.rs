@@ -409,10 +409,10 @@ async fn a_person_in_the_chat_consents_to_the_call() {
     assert_eq!(
         pending["shows"],
         json!([
+            {"name": "To", "value": phone(1), "fixed": false},
             {"name": "Agent id", "value": world.home.agent_id, "fixed": true},
             {"name": "Allowed", "value": "yes", "fixed": true},
             {"name": "From", "value": world.home.phone_number, "fixed": true},
-            {"name": "To", "value": phone(1), "fixed": false},
             {"name": "Variables order", "value": "A-1", "fixed": false},
         ])
     );

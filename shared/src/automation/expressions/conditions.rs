@@ -10,7 +10,6 @@ mod explanation;
 mod pattern;
 #[cfg(test)]
 mod tests;
-mod work;
 
 use serde_json::{Value, json};
 
@@ -29,7 +28,6 @@ use crate::{
 pub(in crate::automation) use comparison::is_number;
 pub use explanation::{Explained, ExplainedClause, Explanation};
 use pattern::Pattern;
-pub use work::{MOST_COMPARED, OverBound, Work};
 
 const DEEPEST: usize = 10;
 const MOST_CLAUSES: usize = 100;

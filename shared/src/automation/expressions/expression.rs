@@ -15,7 +15,7 @@ use minijinja::{
 };
 use serde_json::{Map, Number, Value};
 
-use super::{data::Data, filters, path::Path};
+use super::{data::Data, filters, path::Path, work::bytes};
 use crate::{automation::nearest, cut::cut};
 
 /// In bytes. Longer chains of operators could exhaust the stack.
@@ -24,6 +24,8 @@ const LONGEST: usize = 500;
 const FUEL: u64 = 100_000;
 /// Cost of reading and compiling, per byte of its source.
 const LEAST_WORK: usize = 256;
+/// Cost of the steps that [`FUEL`] pays for, 64 each.
+const MOST_OF_STEPS: usize = 6_400_000;
 /// Levels of lists and objects in a result.
 const DEEPEST: usize = 100;
 /// Bytes of `MiniJinja`'s reason, which may quote values.
@@ -41,6 +43,8 @@ pub(super) struct Expression {
     source: String,
     /// All paths that it reads.
     paths: Vec<Path>,
+    /// Paths of its operands, none within another.
+    operands: Vec<Path>,
     /// Paths that `*` multiplies, so their values must be numbers.
     factors: Vec<Path>,
 }
@@ -84,7 +88,8 @@ impl Expression {
         // Before compilation, which computes constants.
         reading.expression(&parse_expr(source).map_err(|error| unreadable(&error))?)?;
         engine().compile_expression(source).map_err(|error| unreadable(&error))?;
-        Ok(Self { source: source.to_owned(), paths: reading.paths, factors: reading.factors })
+        let operands = outermost(&reading.paths);
+        Ok(Self { source: source.to_owned(), paths: reading.paths, operands, factors: reading.factors })
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -115,20 +120,20 @@ impl Expression {
         }
     }
 
-    /// Cost of evaluating it; `of` is that of a value it reads. Each step of it may go through all values.
-    pub(super) fn work(&self, of: impl Fn(&Path) -> usize) -> usize {
-        let read = self.paths.iter().map(|path| of(&path.before_index())).fold(LEAST_WORK, usize::saturating_add);
-        read.saturating_mul(self.source.len())
+    /// Cost of evaluating it: its values are copied and converted, and each of its steps may go through them.
+    pub(super) fn work(&self, data: &Data<'_>) -> usize {
+        let sizes = self.operands.iter().map(|path| data.get(path).as_deref().map_or(0, bytes));
+        let read = sizes.fold(0, usize::saturating_add);
+        let steps = read.saturating_mul(self.source.len()).min(MOST_OF_STEPS);
+        (LEAST_WORK * self.source.len()).saturating_add(read.saturating_mul(2)).saturating_add(steps)
     }
 
     /// The values that it reads, at their paths, and no others: an event may be much larger than the fields that are used.
     fn operands(&self, data: &Data<'_>) -> Value {
-        let mut read: Vec<Path> = self.paths.iter().map(Path::before_index).collect();
-        read.sort_by_key(|path| path.steps().len());
         let mut operands = Map::new();
-        for path in read {
-            if let Some(value) = data.get(&path) {
-                put(&mut operands, &path, value.into_owned());
+        for path in &self.operands {
+            if let Some(value) = data.get(path) {
+                put(&mut operands, path, value.into_owned());
             }
         }
         operands.insert(ZONE.to_owned(), data.zone.iana_name().unwrap_or("UTC").into());
@@ -136,7 +141,20 @@ impl Expression {
     }
 }
 
-/// Puts a value at its path, unless a value already stands at its beginning.
+/// The paths of the values to read. A list is read whole, and no value is read twice.
+fn outermost(paths: &[Path]) -> Vec<Path> {
+    let mut all: Vec<Path> = paths.iter().map(Path::before_index).collect();
+    all.sort_by_key(|path| path.steps().len());
+    let mut outermost: Vec<Path> = Vec::new();
+    for path in all {
+        if !outermost.iter().any(|known| path.steps().starts_with(known.steps())) {
+            outermost.push(path);
+        }
+    }
+    outermost
+}
+
+/// Puts a value at its path.
 fn put(operands: &mut Map<String, Value>, path: &Path, value: Value) {
     let Some((last, parents)) = path.steps().split_last() else { return };
     let mut place = operands;

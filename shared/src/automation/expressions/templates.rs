@@ -11,6 +11,7 @@ use super::{
     data::Data,
     expression::{Expression, Failed},
     path::Path,
+    work::{MOST_FILLED_IN, OverBound, PARSING, Work, bytes},
 };
 use crate::{automation::definition::diagnostics::Code, cut::cut, placeholder::Placeholder};
 
@@ -93,18 +94,7 @@ impl Template {
         }
     }
 
-    /// Cost of filling it in; `cost` is that of going through a value.
-    pub(super) fn work(&self, data: &Data<'_>, cost: fn(&Value) -> usize) -> usize {
-        let of = |path: &Path| data.get(path).as_deref().map_or(0, cost);
-        let of_part = |part: &Part| match part {
-            Part::Text(text) => text.len(),
-            Part::Path(path) => of(path),
-            Part::Expression(expression) => expression.work(of),
-        };
-        self.parts.iter().map(of_part).fold(0, usize::saturating_add)
-    }
-
-    fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, Unfilled> {
+    fn evaluate(&self, data: &Data<'_>, room: &mut Room<'_>) -> Result<Value, Unfilled> {
         if let [part @ (Part::Path(_) | Part::Expression(_))] = &self.parts[..] {
             let value = part.value(data, room)?.unwrap_or_else(|| Cow::Owned(NO_DATA.into()));
             room.take(&value)?;
@@ -130,21 +120,30 @@ impl Template {
 
 impl Part {
     /// The value of a template; `None` if there is none.
-    fn value<'d>(&self, data: &'d Data<'_>, room: &Room) -> Result<Option<Cow<'d, Value>>, Unfilled> {
-        match self {
-            Self::Text(_) => Ok(None),
-            Self::Path(path) => Ok(data.get(path)),
+    fn value<'d>(&self, data: &'d Data<'_>, room: &mut Room<'_>) -> Result<Option<Cow<'d, Value>>, Unfilled> {
+        let value = match self {
+            Self::Text(_) => return Ok(None),
+            Self::Path(path) => {
+                let found = data.get(path);
+                room.work.take(found.as_deref().map_or(0, bytes))?;
+                found
+            }
             Self::Expression(expression) => {
-                let value = expression.evaluate(data, room.0).map_err(|failed| match failed {
+                room.work.take(expression.work(data))?;
+                let value = expression.evaluate(data, room.bytes).map_err(|failed| match failed {
                     Failed::TooLarge => Unfilled::TooLarge,
                     Failed::Because(problem) => {
                         let excerpt = cut(format!("{{{{{}}}}}", expression.as_str()), LONGEST_EXCERPT);
                         Unfilled::Expression(format!("The expression {excerpt} {problem}."))
                     }
                 })?;
-                Ok(value.map(Cow::Owned))
+                value.map(Cow::Owned)
             }
+        };
+        if value.as_deref().is_none_or(Value::is_null) {
+            room.found_nothing_for(self);
         }
+        Ok(value)
     }
 
     fn as_written(&self) -> &str {
@@ -161,16 +160,59 @@ impl Part {
 pub enum Unfilled {
     /// They exceed the size limit.
     TooLarge,
+    /// The templates exceed the work that is left.
+    TooMuchWork,
     /// An expression failed; the sentence that says so.
     Expression(String),
 }
 
-/// Bytes left for filled-in values.
-struct Room(usize);
+impl Unfilled {
+    /// The sentence that says so; `too_large` gives the one about the size limit.
+    pub fn in_words(self, too_large: impl FnOnce() -> String) -> String {
+        match self {
+            Self::TooLarge => too_large(),
+            Self::TooMuchWork => {
+                let most = MOST_FILLED_IN / 1_000_000;
+                format!(
+                    "Its templates were not filled in: with this data they read more than {most} MB. Use fewer expressions or shorter lists."
+                )
+            }
+            Self::Expression(why) => why,
+        }
+    }
+}
 
-impl Room {
+impl From<OverBound> for Unfilled {
+    fn from(_over: OverBound) -> Self {
+        Self::TooMuchWork
+    }
+}
+
+/// A value with its templates filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filled {
+    pub value: Value,
+    /// Templates that resolve to nothing, as written, without duplicates.
+    pub empty: Vec<String>,
+}
+
+/// Bytes and work left for filled-in values.
+struct Room<'w> {
+    bytes: usize,
+    work: &'w Work,
+    empty: Vec<String>,
+}
+
+impl Room<'_> {
+    fn found_nothing_for(&mut self, part: &Part) {
+        let template = format!("{{{{{}}}}}", part.as_written());
+        if !self.empty.contains(&template) {
+            self.empty.push(template);
+        }
+    }
+
     fn take_bytes(&mut self, bytes: usize) -> Result<(), Unfilled> {
-        self.0 = self.0.checked_sub(bytes).ok_or(Unfilled::TooLarge)?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(Unfilled::TooLarge)?;
         Ok(())
     }
 
@@ -186,9 +228,11 @@ impl Room {
 /// times over. Member names stay as they are.
 ///
 /// # Errors
-/// If the values are larger, or an expression fails.
-pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize) -> Result<Value, Unfilled> {
-    fill(value, data, &mut Room(bytes))
+/// If the values are larger, the templates exceed the work left, or an expression fails.
+pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize, work: &Work) -> Result<Filled, Unfilled> {
+    let mut room = Room { bytes, work, empty: Vec::new() };
+    let value = fill(value, data, &mut room)?;
+    Ok(Filled { value, empty: room.empty })
 }
 
 /// All texts at any depth, without member names.
@@ -201,25 +245,12 @@ pub(in crate::automation) fn texts_of(value: &Value) -> Vec<&str> {
     }
 }
 
-/// Templates that resolve to nothing, as written, without duplicates.
-pub(in crate::automation) fn empty_templates(value: &Value, data: &Data<'_>) -> Vec<String> {
-    let mut empty = Vec::new();
-    for text in texts_of(value).into_iter().filter(|text| text.contains("{{")) {
-        for part in Template::parse(text).0.parts.iter().filter(|part| !matches!(part, Part::Text(_))) {
-            let template = format!("{{{{{}}}}}", part.as_written());
-            let is_empty =
-                part.value(data, &Room(usize::MAX)).is_ok_and(|value| value.is_none_or(|value| value.is_null()));
-            if is_empty && !empty.contains(&template) {
-                empty.push(template);
-            }
-        }
-    }
-    empty
-}
-
-fn fill(value: &Value, data: &Data<'_>, room: &mut Room) -> Result<Value, Unfilled> {
+fn fill(value: &Value, data: &Data<'_>, room: &mut Room<'_>) -> Result<Value, Unfilled> {
     match value {
-        Value::String(text) if text.contains("{{") => Template::parse(text).0.evaluate(data, room),
+        Value::String(text) if text.contains("{{") => {
+            room.work.take(PARSING * text.len())?;
+            Template::parse(text).0.evaluate(data, room)
+        }
         Value::Array(items) => items.iter().map(|item| fill(item, data, room)).collect(),
         Value::Object(members) => {
             members.iter().map(|(name, value)| Ok((name.clone(), fill(value, data, room)?))).collect()
@@ -286,7 +317,8 @@ mod tests {
             zone: TimeZone::get("Europe/Berlin").unwrap(),
             item: None,
         };
-        filled_in_within(&json!({"deep": [text]}), &data, usize::MAX).unwrap()["deep"][0].clone()
+        let work = Work::of(MOST_FILLED_IN);
+        filled_in_within(&json!({"deep": [text]}), &data, usize::MAX, &work).unwrap().value["deep"][0].clone()
     }
 
     #[test]
@@ -331,8 +363,9 @@ mod tests {
             item: None,
         };
         for value in [json!({"a": ["{{long}}", "{{long}}"]}), json!("{{long}}{{long}}"), json!("<{{long}} {{long}}>")] {
-            assert_eq!(filled_in_within(&value, &data, 1_999), Err(Unfilled::TooLarge), "{value}");
-            assert!(filled_in_within(&value, &data, 2_010).is_ok(), "{value}");
+            let filled = |bytes| filled_in_within(&value, &data, bytes, &Work::of(MOST_FILLED_IN));
+            assert_eq!(filled(1_999), Err(Unfilled::TooLarge), "{value}");
+            assert!(filled(2_010).is_ok(), "{value}");
         }
     }
 

@@ -32,9 +32,10 @@ use crate::{
             steps::{Choose, Step, all_actions, outputs_of},
         },
         expressions::{
-            conditions::{Condition, Explanation, MOST_COMPARED},
+            conditions::{Condition, Explanation},
             data::{Data, Outputs, SKIPPED},
-            templates::{Unfilled, empty_templates, filled_in_within},
+            templates::{Filled, filled_in_within},
+            work::{MOST_COMPARED, MOST_FILLED_IN, Work},
         },
     },
     cut::cut,
@@ -297,20 +298,20 @@ impl<'a> ActionRun<'a> {
             return Next::Settled(Box::new(planned.skipped(does_not_hold(&explained), now)));
         }
         let parameters = Value::Object(action.parameters.clone());
-        planned.empty = empty_templates(&parameters, &data);
-        match filled_in_within(&parameters, &data, LARGEST_ARGUMENTS) {
-            Ok(Value::Object(arguments)) if length(&arguments) <= LARGEST_ARGUMENTS => {
-                planned.arguments = arguments;
-                Next::Call(Box::new(planned))
+        let too_large = || {
+            format!(
+                "With its templates filled in, its parameters have more than {LARGEST_ARGUMENTS} bytes; give the tool less."
+            )
+        };
+        let why = match filled_in_within(&parameters, &data, LARGEST_ARGUMENTS, &Work::of(MOST_FILLED_IN)) {
+            Ok(Filled { value: Value::Object(arguments), empty }) if length(&arguments) <= LARGEST_ARGUMENTS => {
+                (planned.arguments, planned.empty) = (arguments, empty);
+                return Next::Call(Box::new(planned));
             }
-            Err(Unfilled::Expression(why)) => Next::Settled(Box::new(planned.failed(why, now))),
-            _ => {
-                let why = format!(
-                    "With its templates filled in, its parameters have more than {LARGEST_ARGUMENTS} bytes; give the tool less."
-                );
-                Next::Settled(Box::new(planned.failed(why, now)))
-            }
-        }
+            Ok(_) => too_large(),
+            Err(unfilled) => unfilled.in_words(too_large),
+        };
+        Next::Settled(Box::new(planned.failed(why, now)))
     }
 
     fn data(&self) -> Data<'_> {

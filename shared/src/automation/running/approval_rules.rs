@@ -1,6 +1,6 @@
 //! Approval rules: whether an action needs approval, and its recipients.
 //!
-//! When in doubt, ask: every rule covers tools without a declared effect, and an e-mail without recipients counts as external.
+//! When in doubt, ask: every rule covers tools without a declared effect, and an e-mail without known recipients counts as external.
 
 use serde_json::{Map, Value};
 
@@ -14,6 +14,13 @@ const CONTENT: [&str; 8] = ["body", "text", "html", "subject", "content", "messa
 
 /// First or last words of arguments that name the sender. `reply_to` is not among them: answers go there.
 const SENDERS: [&str; 2] = ["from", "sender"];
+/// The only words of names like `to` and `recipients`, with the words below also of `recipient_email`.
+const RECIPIENTS: [&str; 3] = ["recipient", "recipients", "to"];
+const ADDRESSES: [&str; 6] = ["address", "addresses", "e", "email", "emails", "mail"];
+/// Words of addresses beside the recipients, who may still be anybody.
+const BESIDE: [&str; 4] = ["bcc", "cc", "copy", "reply"];
+/// Words of arguments whose id stands for recipients.
+const SOURCES: [&str; 7] = ["audience", "conversation", "list", "message", "reply", "segment", "thread"];
 /// Words of argument names under which a number without a leading `+` is a phone number.
 const NUMBERS: [&str; 9] = ["to", "cc", "bcc", "recipient", "recipients", "phone", "mobile", "tel", "number"];
 const FEWEST_DIGITS: usize = 7;
@@ -30,30 +37,111 @@ pub fn asking_rule<'r>(
         .find(|rule| rule.effect.holds(effect) && (rule.outside.is_empty() || goes_outside(arguments, &rule.outside)))
 }
 
-/// Whether any address is outside `domains`, or there is none at all.
+/// Whether any address is outside `domains`, or the recipients are unknown.
 fn goes_outside(arguments: &Map<String, Value>, domains: &[String]) -> bool {
-    let mut found = Vec::new();
-    for (name, value) in arguments {
-        if !is_content(name) && !is_sender(name) {
-            addresses(value, &mut found);
-        }
-    }
-    found.is_empty() || found.iter().any(|domain| !domains.contains(domain))
+    let mut found = Found { domains, outside: false, known: false };
+    found.look_into(arguments, Place::Top);
+    found.outside || !found.known
 }
 
-fn addresses(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::String(text) => {
-            let apart = |letter: char| letter.is_whitespace() || ",;<>()[]\"'".contains(letter);
-            let domains = text.split(apart).filter_map(|word| Some(word.rsplit_once('@')?.1.trim_end_matches('.')));
-            found.extend(domains.map(str::to_lowercase));
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Top,
+    /// In an object that holds the content, such as `message`.
+    Content,
+    Recipients,
+    /// As in `cc`.
+    Beside,
+    Elsewhere,
+}
+
+struct Found<'d> {
+    domains: &'d [String],
+    /// An address is outside, or may be.
+    outside: bool,
+    known: bool,
+}
+
+impl Found<'_> {
+    fn look_into(&mut self, members: &Map<String, Value>, around: Place) {
+        for (name, member) in members.iter().filter(|(name, _)| !is_sender(name)) {
+            self.outside |= stands_for_recipients(name, member);
+            self.look_at(name, member, around.within(name));
         }
-        Value::Array(items) => items.iter().for_each(|item| addresses(item, found)),
-        Value::Object(members) => {
-            members.iter().filter(|(name, _)| !is_sender(name)).for_each(|(_, member)| addresses(member, found));
-        }
-        _ => {}
     }
+
+    fn look_at(&mut self, name: &str, value: &Value, place: Place) {
+        match value {
+            Value::String(text) if !is_content(name) => {
+                let place = if place.may_name_recipients() && is_address(name) { Place::Recipients } else { place };
+                // Prose in an object of the content is content, whatever its name.
+                if place != Place::Content || !text.trim().contains(char::is_whitespace) {
+                    self.add(text, place);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.look_at(name, item, place)),
+            Value::Object(members) => self.look_into(members, place),
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, text: &str, place: Place) {
+        let apart = |letter: char| letter.is_whitespace() || ",;<>()[]\"'".contains(letter);
+        for (_, domain) in text.split(apart).filter_map(|word| word.rsplit_once('@')) {
+            self.outside |= !self.domains.contains(&domain.trim_end_matches('.').to_lowercase());
+            self.known |= place == Place::Recipients;
+        }
+    }
+}
+
+impl Place {
+    fn within(self, name: &str) -> Self {
+        match self {
+            Self::Beside => Self::Beside,
+            _ if has_word(name, &BESIDE) => Self::Beside,
+            Self::Recipients => Self::Recipients,
+            _ if is_recipient(name) => Self::Recipients,
+            Self::Top | Self::Content if is_address(name) => self,
+            Self::Top if is_content(name) => Self::Content,
+            Self::Content => Self::Content,
+            Self::Top | Self::Elsewhere => Self::Elsewhere,
+        }
+    }
+
+    /// Whether an `email` here is that of a recipient; in a `user` it is not.
+    const fn may_name_recipients(self) -> bool {
+        matches!(self, Self::Top | Self::Content)
+    }
+}
+
+fn has_word(name: &str, of: &[&str]) -> bool {
+    words(name).iter().any(|word| of.contains(&word.as_str()))
+}
+
+fn is_recipient(name: &str) -> bool {
+    let fits = |word: &String| RECIPIENTS.contains(&word.as_str()) || ADDRESSES.contains(&word.as_str());
+    has_word(name, &RECIPIENTS) && words(name).iter().all(fits)
+}
+
+fn is_address(name: &str) -> bool {
+    has_word(name, &ADDRESSES) && words(name).iter().all(|word| ADDRESSES.contains(&word.as_str()))
+}
+
+/// Whether the value stands for recipients that only the service knows, as in `inReplyToMessageId`, `replyAll` or `list_id`.
+fn stands_for_recipients(name: &str, value: &Value) -> bool {
+    let is_id = words(name).last().is_some_and(|word| word == "id" || word == "ids");
+    let names_some = if is_id {
+        has_word(name, &SOURCES)
+    } else {
+        has_word(name, &["reply"]) && has_word(name, &["all", "in", "message"])
+    };
+    names_some
+        && match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => !text.trim().is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        }
 }
 
 fn is_content(name: &str) -> bool {
@@ -193,8 +281,39 @@ mod tests {
         }
         assert!(asks(json!({"from": "us@acme.example", "reply_to": "x@evil.example"})));
         assert!(asks(json!({"channel": "C1"})), "nobody knows to whom it goes");
+        assert!(!asks(json!({"to": "ana@acme.example", "cc": ["bo@acme.example"], "reply_to": "us@acme.example"})));
+        assert!(!asks(json!({"personalizations": [{"to": [{"email": "ana@acme.example"}]}], "templateId": 7})));
+        let content = json!([{"type": "text/plain", "value": "Write to bob@other.example"}]);
+        assert!(!asks(json!({"recipient_emails": ["ana@acme.example"], "content": content})));
+        assert!(!asks(json!({"message": {"toRecipients": [{"emailAddress": {"address": "ana@acme.example"}}]}})));
         assert!(asking_rule(&rules, ToolEffect::Sms, &Map::new()).is_none());
         let any = [ApprovalRule { effect: ApprovalEffect::Any, outside: Vec::new() }];
         assert!(asking_rule(&any, ToolEffect::Sms, &Map::new()).is_some());
+    }
+
+    /// An address of the organization's own in another argument says nothing about the recipients.
+    #[test]
+    fn an_email_is_inside_only_if_its_recipients_are() {
+        let rules = [ApprovalRule { effect: ApprovalEffect::Email, outside: vec!["acme.example".into()] }];
+        let asks = |arguments: &Value| asking_rule(&rules, ToolEffect::Email, arguments.as_object().unwrap()).is_some();
+        for arguments in [
+            json!({"ticket_id": 1, "body": "x", "cc_emails": ["a@acme.example"]}),
+            json!({"contact": "C17", "reply_to": "us@acme.example"}),
+            json!({"contact": "C17", "replyTo": {"email": "us@acme.example"}}),
+            json!({"contact": "C17", "bccRecipients": ["us@acme.example"]}),
+            json!({"contact": "C17", "user": {"email": "us@acme.example"}}),
+            json!({"contact": "C17", "assigned_to": "us@acme.example"}),
+            json!({"list_id": 7, "reply_to": "us@acme.example"}),
+            json!({"list_id": 7, "to": "us@acme.example"}),
+            json!({"inReplyToMessageId": "18c2f0a1", "replyAll": true, "cc": "us@acme.example"}),
+            json!({"inReplyToMessageId": "18c2f0a1", "to": ["us@acme.example"]}),
+            json!({"messageId": "AAMk=", "recipients": ["us@acme.example"], "comment": "x"}),
+            json!({"message": {"to": [{"email": "x@evil.example"}]}, "mailbox": "a@acme.example"}),
+            json!({"message": {"toRecipients": [{"emailAddress": {"address": "x@evil.example"}}]}, "user_id": "a@acme.example"}),
+            json!({"message": {"watchers": ["x@evil.example"]}, "to": "a@acme.example"}),
+        ] {
+            assert!(asks(&arguments), "{arguments}");
+        }
+        assert!(!asks(&json!({"to": "a@acme.example", "inReplyToMessageId": "", "replyAll": false, "list_ids": []})));
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use crate::{
     automation::expressions::{
         data::Data,
-        templates::{Unfilled, filled_in_within},
+        templates::{Filled, filled_in_within},
+        work::{MOST_FILLED_IN, Work},
     },
     catalogue::BuiltInTools,
     declared::{Body, Given, Text, Whole},
@@ -145,16 +146,17 @@ impl RunRequest {
     ) -> crate::Result<(Vec<NamedTool>, Self)> {
         let mut body = prompt.clone();
         let mut problems = Problems::default();
+        let work = Work::of(MOST_FILLED_IN);
         for (name, longest) in [("prompt", LONGEST_PROMPT), ("system_prompt", LONGEST_SYSTEM_PROMPT)] {
             let Some(text) = body.get_mut(name) else { continue };
-            match filled_in_within(text, data, longest) {
+            match filled_in_within(text, data, longest, &work) {
                 // A template alone may resolve to a value of any type.
-                Ok(value @ (Value::String(_) | Value::Null)) => *text = value,
-                Ok(value) => *text = value.to_string().into(),
-                Err(Unfilled::TooLarge) => {
-                    problems.add(name, format!("must have at most {longest} bytes with its templates filled in"));
+                Ok(Filled { value: value @ (Value::String(_) | Value::Null), .. }) => *text = value,
+                Ok(Filled { value, .. }) => *text = value.to_string().into(),
+                Err(unfilled) => {
+                    let too_large = || format!("must have at most {longest} bytes with its templates filled in");
+                    problems.add(name, unfilled.in_words(too_large));
                 }
-                Err(Unfilled::Expression(why)) => problems.add(name, why),
             }
         }
         let (named, request) = Self::read_named(&Value::Object(body), built_in, naming, None, &mut problems);

@@ -16,7 +16,7 @@ use crate::{
     Deadline, Error, Result,
     automation::{
         EventFilters, RunCause, RunStarter,
-        expressions::{conditions::Work, data::Lowered},
+        expressions::{data::Lowered, work::Work},
     },
     clients::Queue,
     error::found,

@@ -13,8 +13,9 @@ use crate::{
     automation::{
         definition::{diagnostics::Diagnostics, steps::FILLED},
         expressions::{
-            conditions::{Condition, OverBound, Work},
+            conditions::Condition,
             data::{Data, Lowered, Outputs},
+            work::{OverBound, Work},
         },
     },
     error::found,

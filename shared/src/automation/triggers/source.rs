@@ -13,7 +13,8 @@ use crate::{
         definition::{AutomationBody, Definition, trigger::Polling},
         expressions::{
             data::{Data, Lowered, Outputs},
-            templates::{Unfilled, filled_in_within},
+            templates::{Filled, filled_in_within},
+            work::{MOST_FILLED_IN, Work},
         },
         running::action_run::LARGEST_ARGUMENTS,
         validation::{
@@ -171,12 +172,13 @@ impl Deployment {
             Some(Ok(found)) if !found.spec().acts() => found,
             _ => return Ok(None),
         };
-        let arguments = match filled_in_within(&Value::Object(call.parameters.clone()), call.data, LARGEST_ARGUMENTS) {
-            Ok(Value::Object(arguments)) => arguments,
+        let (parameters, work) = (Value::Object(call.parameters.clone()), Work::of(MOST_FILLED_IN));
+        let arguments = match filled_in_within(&parameters, call.data, LARGEST_ARGUMENTS, &work) {
+            Ok(Filled { value: Value::Object(arguments), .. }) => arguments,
             Ok(_) => Map::new(),
-            Err(Unfilled::Expression(why)) => return Ok(Some(Err(why))),
-            Err(Unfilled::TooLarge) => {
-                return Ok(Some(Err(format!("Its filled-in parameters have more than {LARGEST_ARGUMENTS} bytes."))));
+            Err(unfilled) => {
+                let too_large = || format!("Its filled-in parameters have more than {LARGEST_ARGUMENTS} bytes.");
+                return Ok(Some(Err(unfilled.in_words(too_large))));
             }
         };
         let of = hash(&json!([call.fingerprint, arguments]).to_string());

@@ -4,35 +4,48 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    cut::{cut, instead_of},
     models::{PendingCall, ShownValue},
-    redaction::{SECRET, is_secret},
+    redaction::{SECRET, is_secret, words},
 };
 
-/// Limits for one value, and for all together, in bytes.
-const LONGEST: usize = 8_000;
+/// Bytes of all names and values.
 const LARGEST: usize = 32_000;
+/// Words of the names that are shown first: of the address, and of the recipients.
+const ADDRESS: [&str; 3] = ["url", "host", "hosts"];
+const RECIPIENTS: [&str; 5] = ["to", "recipient", "recipients", "cc", "bcc"];
 
 pub fn shown(pending: &PendingCall) -> Vec<ShownValue> {
     if pending.shows.is_empty() {
         let mut shown = Shows::beside(&pending.arguments);
         shown.add_all("", &pending.arguments, false);
-        return shown.bounded();
+        return shown.values;
     }
     pending.shows.clone()
 }
 
 /// The values of a preview, by name. A value that is in the arguments comes from the model, others from the tool's
-/// author.
-pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<ShownValue> {
+/// author. `None` if they are too large to be shown: a person consents to all of them.
+pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Option<Vec<ShownValue>> {
     let mut shown = Shows::beside(arguments);
-    for (name, value) in preview.as_object().into_iter().flatten() {
+    for (name, value) in preview.as_object().map(in_order).into_iter().flatten() {
         match recipients(name, value) {
             Some(recipients) => shown.add_recipients(name, recipients),
             None => shown.add(name, value, is_secret(name)),
         }
     }
-    shown.bounded()
+    let bytes: usize = shown.values.iter().map(|shown| shown.name.len() + shown.value.len()).sum();
+    (bytes <= LARGEST).then_some(shown.values)
+}
+
+/// The address first, then the recipients.
+fn in_order(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by_key(|(name, _)| {
+        let words = words(name);
+        let has = |of: &[&str]| words.iter().any(|word| of.contains(&word.as_str()));
+        (!has(&ADDRESS), !has(&RECIPIENTS))
+    });
+    members
 }
 
 /// An entry of an SMS preview.
@@ -63,22 +76,6 @@ impl Shows {
         Self { given, values: Vec::new() }
     }
 
-    fn bounded(self) -> Vec<ShownValue> {
-        let (mut left, count) = (LARGEST, self.values.len());
-        let mut kept = Vec::new();
-        for (at, value) in self.values.into_iter().enumerate() {
-            let length = value.name.len() + value.value.len();
-            if length > left {
-                let value = instead_of(format!("{} more", count - at));
-                kept.push(ShownValue { name: "More".to_owned(), value, fixed: true });
-                break;
-            }
-            left -= length;
-            kept.push(value);
-        }
-        kept
-    }
-
     /// Lists each recipient, even if the tool will refuse it.
     fn add_recipients(&mut self, name: &str, recipients: Vec<Recipient>) {
         for Recipient { to, allowed, reason } in recipients {
@@ -93,7 +90,7 @@ impl Shows {
     }
 
     fn add_all(&mut self, name: &str, members: &Map<String, Value>, secret: bool) {
-        for (member, value) in members {
+        for (member, value) in in_order(members) {
             let path = if name.is_empty() { member.clone() } else { format!("{name} {member}") };
             self.add(&path, value, secret || is_secret(member));
         }
@@ -116,7 +113,7 @@ impl Shows {
             value => {
                 if let Some(text) = text(value, secret) {
                     let fixed = self.is_fixed(&text);
-                    self.values.push(ShownValue { name: title(name), value: cut(text, LONGEST), fixed });
+                    self.values.push(ShownValue { name: title(name), value: text, fixed });
                 }
             }
         }
@@ -126,11 +123,11 @@ impl Shows {
     fn list(&mut self, name: &str, item: String, fixed: bool) {
         let name = title(name);
         match self.values.iter_mut().find(|value| value.name == name && value.fixed == fixed) {
-            Some(value) if value.value.len() + item.len() <= LONGEST => {
+            Some(value) => {
                 value.value.push_str(", ");
                 value.value.push_str(&item);
             }
-            _ => self.values.push(ShownValue { name, value: cut(item, LONGEST), fixed }),
+            None => self.values.push(ShownValue { name, value: item, fixed }),
         }
     }
 
@@ -178,7 +175,7 @@ mod tests {
     use super::*;
 
     fn lines(preview: &Value, arguments: &Value) -> Vec<String> {
-        let shown = shows(preview, arguments.as_object().unwrap());
+        let shown = shows(preview, arguments.as_object().unwrap()).unwrap();
         let line =
             |shown: ShownValue| format!("{}: {}{}", shown.name, shown.value, if shown.fixed { " (fixed)" } else { "" });
         shown.into_iter().map(line).collect()
@@ -194,9 +191,9 @@ mod tests {
         assert_eq!(
             lines(&preview, &arguments),
             [
-                "From: +15550100001 (fixed)",
                 "Recipients: +14155550101, +14155550103 (not sent: it is not allowed) (fixed)",
                 "Recipients: +14155550102",
+                "From: +15550100001 (fixed)",
                 "Text: See you",
             ]
             .map(str::to_owned)
@@ -214,14 +211,14 @@ mod tests {
         assert_eq!(
             lines(&preview, &json!({"body_amount": 40, "name": "Ada"})),
             [
+                "Address: https://pay.example/charge (fixed)",
+                "Body to api key: [secret] (fixed)",
+                "Body to name: Ada",
                 "Body amount: 40",
                 "Body now: yes (fixed)",
                 "Body tags: a, b (fixed)",
-                "Body to api key: [secret] (fixed)",
-                "Body to name: Ada",
                 "Headers authorization: [secret] (fixed)",
                 "Method: POST (fixed)",
-                "Address: https://pay.example/charge (fixed)",
             ]
             .map(str::to_owned)
             .into_iter()
@@ -234,15 +231,15 @@ mod tests {
         let order = json!({"to": "Ada", "allowed": true, "amount": 5});
         assert_eq!(
             lines(&json!({"body": {"order": order}}), &json!({"body_order": order})),
-            ["Body order allowed: yes", "Body order amount: 5", "Body order to: Ada"]
+            ["Body order to: Ada", "Body order allowed: yes", "Body order amount: 5"]
         );
         // Below the top, `reason` is the model's word.
         let list = json!([{"to": "Ada", "allowed": true, "reason": "no"}]);
-        let all = ["Recipients allowed: yes", "Recipients reason: no", "Recipients to: Ada"];
+        let all = ["Recipients to: Ada", "Recipients allowed: yes", "Recipients reason: no"];
         let of_body = lines(&json!({"body": {"recipients": list}}), &json!({"recipients": list}));
         assert_eq!(of_body, all.map(|line| line.replace("Recipients", "Body recipients")));
         let more = json!({"recipients": [{"to": "Ada", "allowed": true, "iban": "DE1"}]});
-        assert_eq!(lines(&more, &more), ["Recipients allowed: yes", "Recipients iban: DE1", "Recipients to: Ada"]);
+        assert_eq!(lines(&more, &more), ["Recipients to: Ada", "Recipients allowed: yes", "Recipients iban: DE1"]);
 
         let pending = json!({
             "id": "c1", "tool": {"name": "pay"}, "arguments": {"recipients": list}, "turn": 1,
@@ -254,9 +251,33 @@ mod tests {
     }
 
     #[test]
-    fn a_long_consent_says_that_it_was_cut() {
-        let many: Map<String, Value> = (0..9).map(|number| (format!("v{number}"), json!("x".repeat(7_000)))).collect();
-        let shown = shows(&Value::Object(many), &Map::new());
-        assert_eq!((shown.len(), shown[4].value.as_str()), (5, "… (cut: 5 more)"));
+    fn a_consent_begins_with_the_address_and_the_recipients() {
+        let body = json!({"aaa": "x", "cc": ["bo@a.example"], "to": ["ana@a.example"], "zzz": "y"});
+        let preview =
+            json!({"body": body, "headers": {"accept": "*/*"}, "method": "POST", "url": "https://a.example/"});
+        assert_eq!(
+            lines(&preview, &json!({"all": ["x", "y", "bo@a.example", "ana@a.example", "*/*", "POST"]})),
+            [
+                "Address: https://a.example/ (fixed)",
+                "Body cc: bo@a.example",
+                "Body to: ana@a.example",
+                "Body aaa: x",
+                "Body zzz: y",
+                "Headers accept: */*",
+                "Method: POST",
+            ]
+        );
+    }
+
+    /// Nobody consents to what is not shown.
+    #[test]
+    fn a_consent_is_whole_or_there_is_none() {
+        let shown = |body: Value| shows(&json!({"body": body, "url": "https://a.example/"}), &Map::new());
+        let whole = shown(json!({"text": "x".repeat(31_000)})).unwrap();
+        assert_eq!((whole[0].name.as_str(), whole[1].value.len()), ("Address", 31_000));
+        assert_eq!(shown(json!({"text": "x".repeat(LARGEST)})), None);
+        let names: Map<String, Value> =
+            (0..33).map(|number| (format!("{number}{}", "n".repeat(1_000)), json!(1))).collect();
+        assert_eq!(shown(Value::Object(names)), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Conditions that compare too much: the action fails with the reason, and the run goes on.
+//! Conditions that compare too much, and templates that read too much: the action fails with the reason, and the run goes on.
 
 use tests::Event;
 
@@ -28,4 +28,31 @@ async fn a_condition_that_multiplies_its_work_fails_its_action_and_not_the_run()
         (&json!("runs"), &Value::Null),
         "{plan}"
     );
+}
+
+#[tokio::test]
+async fn templates_that_read_too_much_fail_their_action_and_not_the_run_of_a_neighbour() {
+    let (world, books) = books().await;
+    let note = "{{trigger_data.a|count}}".repeat(2_000);
+    let slow = json!({"id": "slow", "tool": "ledger_post", "parameters": {"entry": "one", "note": note}});
+    let automation = world.activate(&world.manual(&json!([slow, post("quick", "two")]))).await;
+    let run = world.start_automation(&automation, "once", &json!({"a": vec![1; 99_990]})).await;
+
+    let neighbour = &world.other;
+    let theirs = world.manual(&json!([post("theirs", "three")]));
+    let saved = world.automation_as(neighbour, "POST", "", &theirs).await.expect(201);
+    let id = saved["automation"]["id"].as_str().unwrap();
+    let version = json!({"version": saved["automation"]["version"]});
+    world.automation_as(neighbour, "POST", &format!("/{id}/activate"), &version).await.expect(200);
+    world.automation_as(neighbour, "POST", &format!("/{id}/run"), &Value::Null).await.expect(202);
+
+    // Both runs are in one batch.
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = whole(&world, run.id).await.run;
+    let mut entries = entered(&books);
+    entries.sort_unstable();
+    assert_eq!((run.status, entries), (RunStatus::PartialFailure, vec!["three".to_owned(), "two".to_owned()]));
+    let why = "Its templates were not filled in: with this data they read more than 500 MB. Use fewer expressions or shorter lists.";
+    let shown = shown(&world, &run).await;
+    assert_eq!((&shown["actions"][0]["status"], &shown["actions"][0]["error"]), (&json!("failed"), &json!(why)));
 }

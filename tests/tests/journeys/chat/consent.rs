@@ -115,6 +115,25 @@ async fn a_person_sees_all_that_will_be_sent_and_no_secret() {
     assert_eq!(request.body, json!({"amount": 40, "note": "Dinner"}), "what was shown is what is carried out");
 }
 
+#[tokio::test]
+async fn a_request_too_large_to_be_shown_is_neither_asked_about_nor_made() {
+    for way in WAYS {
+        let world = way.world().await;
+        let mut config = tests::api_request("POST", "https://bank.example/charge");
+        config["label"] = json!("Charge card");
+        config["chat"] = json!({"consent": true});
+        config["body"] = json!({"note": {"mode": "ai", "prompt": "Why"}});
+        world.tool(&config).await;
+        let call = way.call("charge_card", json!({"body_note": "x".repeat(33_000)}));
+        world.llm.script([call, Turn::text("The note is too long to be shown to you.")]);
+        let answer = world.chat("Charge her").await.expect(200);
+        assert_eq!(answer["metadata"]["pending_action"], Value::Null, "{way:?}");
+        assert_eq!(answer["metadata"]["tools"], json!([{"tool": "charge_card", "outcome": "not_called"}]), "{way:?}");
+        let told = said(world.asked_of_model().last().unwrap()).join("\n");
+        assert!(told.contains("too large to be shown to the person"), "{way:?}");
+    }
+}
+
 /// A row of the previous version has no label and nothing to show.
 #[tokio::test]
 async fn a_question_of_an_older_version_is_shown_and_decided() {

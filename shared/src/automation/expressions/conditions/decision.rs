@@ -4,13 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{
-    Clause, Condition, Operator, Pattern,
-    work::{OverBound, Work},
-};
+use super::{Clause, Condition, Operator, Pattern};
 use crate::automation::expressions::{
     data::{Data, ITEM, Lacking, lowered},
     templates::{Template, Unfilled, filled_in_within, texts_of},
+    work::{OverBound, PARSING, Work, bytes},
 };
 
 /// Bytes of a comparison value.
@@ -19,10 +17,6 @@ const LARGEST_COMPARED: usize = 200_000;
 const LOWERING: usize = 8;
 /// Minimal cost of a clause.
 const LEAST_OF_A_CLAUSE: usize = 64;
-/// Minimal cost of a value: a short one may be compared as a number or a date.
-const LEAST_OF_A_VALUE: usize = 32;
-/// Cost of reading a template, per byte.
-const READING: usize = 8;
 
 /// The result of a clause, with the values that it compared.
 pub(super) struct Decided<'d> {
@@ -150,16 +144,14 @@ impl Clause {
         if !texts_of(&self.value).iter().any(|text| text.contains("{{")) {
             return Ok(Ok(Cow::Borrowed(&self.value)));
         }
-        work.take(READING * bytes(&self.value))?;
-        for template in self.templates() {
-            work.take(template.work(data, bytes))?;
-        }
+        work.take(PARSING * bytes(&self.value))?;
         let lone = self.value.as_str().and_then(|text| Template::parse(text).0.lone().cloned());
         Ok(match lone {
             Some(path) => Ok(data.get(&path).unwrap_or_default()),
-            None => match filled_in_within(&self.value, data, LARGEST_COMPARED) {
-                Ok(value) => Ok(Cow::Owned(value)),
+            None => match filled_in_within(&self.value, data, LARGEST_COMPARED, work) {
+                Ok(filled) => Ok(Cow::Owned(filled.value)),
                 Err(Unfilled::TooLarge) => Ok(Cow::default()),
+                Err(Unfilled::TooMuchWork) => return Err(OverBound),
                 Err(Unfilled::Expression(why)) => Err(why.trim_end_matches('.').to_owned()),
             },
         })
@@ -184,15 +176,4 @@ impl Clause {
         }
         work
     }
-}
-
-/// Approximate cost of going through a value, in bytes.
-fn bytes(value: &Value) -> usize {
-    LEAST_OF_A_VALUE
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(items) => items.iter().map(bytes).sum::<usize>(),
-            Value::Object(members) => members.iter().map(|(name, value)| name.len() + bytes(value)).sum::<usize>(),
-            _ => 0,
-        }
 }

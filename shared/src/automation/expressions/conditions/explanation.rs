@@ -6,10 +6,12 @@ use serde_json::Value;
 use super::{
     Clause, Condition, Operator,
     decision::{Basis, Decided},
-    work::{MOST_COMPARED, OverBound, Work},
 };
 use crate::{
-    automation::expressions::data::{Data, ITEM},
+    automation::expressions::{
+        data::{Data, ITEM},
+        work::{MOST_COMPARED, OverBound, Work},
+    },
     cut::{SLACK, cut, cut_to, fitting},
     described::Described,
 };

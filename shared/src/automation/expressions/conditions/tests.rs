@@ -7,7 +7,10 @@ use jiff::tz::TimeZone;
 use serde_json::Map;
 
 use super::*;
-use crate::automation::expressions::data::{Data, Lowered, Outputs};
+use crate::automation::expressions::{
+    data::{Data, Lowered, Outputs},
+    work::{MOST_COMPARED, OverBound, Work},
+};
 
 fn condition(value: &Value) -> (Option<Condition>, Vec<(String, Code)>) {
     let mut diagnostics = Diagnostics::default();

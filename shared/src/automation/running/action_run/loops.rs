@@ -16,7 +16,8 @@ use crate::{
         },
         expressions::{
             data::{Data, Outputs},
-            templates::{Template, Unfilled, empty_templates, filled_in_within},
+            templates::{Filled, Template, filled_in_within},
+            work::{MOST_FILLED_IN, Work},
         },
     },
     cut::{cut, is_marker},
@@ -90,8 +91,8 @@ impl<'a> ActionRun<'a> {
             Ok(result) => result,
             Err(skipped) => return *skipped,
         };
-        let data = self.data();
-        match listed(each, &data).and_then(|items| Ok((keys(each, &items, &data)?, items))) {
+        let (data, work) = (self.data(), Work::of(MOST_FILLED_IN));
+        match listed(each, &data, &work).and_then(|items| Ok((keys(each, &items, &data, &work)?, items))) {
             Ok((keys, items)) => {
                 let (all, repeated) = (items.len(), keys.iter().filter(|key| key.is_none()).count());
                 let kept = items.into_iter().zip(keys).filter_map(|(item, key)| Some((key?, item)));
@@ -281,7 +282,7 @@ impl Gathered {
 }
 
 /// The items of a loop, as its template gives them.
-fn listed(each: &ForEach, data: &Data<'_>) -> Result<Vec<Value>, NoList> {
+fn listed(each: &ForEach, data: &Data<'_>, work: &Work) -> Result<Vec<Value>, NoList> {
     let written = match &each.list {
         Value::String(text) => text.as_str(),
         _ => "for_each",
@@ -294,17 +295,16 @@ fn listed(each: &ForEach, data: &Data<'_>) -> Result<Vec<Value>, NoList> {
             None => NoList::Wrong(format!("There is nothing at {written}, but for_each needs a list.")),
         });
     }
-    let items = match filled_in_within(&each.list, data, LARGEST_LIST) {
-        Ok(Value::Array(items)) => items,
+    let items = match filled_in_within(&each.list, data, LARGEST_LIST, work) {
+        Ok(Filled { value: Value::Array(items), .. }) => items,
         Ok(other) => {
-            let why = format!("{written} is {}, but for_each needs a list.", kind(&other));
+            let why = format!("{written} is {}, but for_each needs a list.", kind(&other.value));
             return Err(NoList::Wrong(why));
         }
-        Err(Unfilled::Expression(why)) => return Err(NoList::Wrong(why)),
-        Err(Unfilled::TooLarge) => {
-            let why =
-                format!("The list has more than {LARGEST_LIST} bytes; let the loop go through fewer or smaller items.");
-            return Err(NoList::Wrong(why));
+        Err(unfilled) => {
+            return Err(NoList::Wrong(unfilled.in_words(|| {
+                format!("The list has more than {LARGEST_LIST} bytes; let the loop go through fewer or smaller items.")
+            })));
         }
     };
     // A cut output would hide the other items.
@@ -327,7 +327,7 @@ fn listed(each: &ForEach, data: &Data<'_>) -> Result<Vec<Value>, NoList> {
 
 /// A key for each item, the same whenever the item stands in the list. With `key`, an item with the key of an earlier one has
 /// none: it is the same thing twice.
-fn keys(each: &ForEach, items: &[Value], data: &Data<'_>) -> Result<Vec<Option<String>>, NoList> {
+fn keys(each: &ForEach, items: &[Value], data: &Data<'_>, work: &Work) -> Result<Vec<Option<String>>, NoList> {
     let mut keys = Vec::new();
     if let Some(written) = &each.key {
         let template = Value::from(written.as_str());
@@ -335,20 +335,17 @@ fn keys(each: &ForEach, items: &[Value], data: &Data<'_>) -> Result<Vec<Option<S
         for (index, item) in items.iter().enumerate() {
             let number = index + 1;
             let data = Data { item: Some((&each.item, item)), ..data.clone() };
-            if !empty_templates(&template, &data).is_empty() {
+            let filled = filled_in_within(&template, &data, LARGEST_KEY, work).map_err(|unfilled| {
+                let why = unfilled.in_words(|| format!("it has more than {LARGEST_KEY} bytes; use a short one."));
+                NoList::Wrong(format!("The key of item {number}: {why}"))
+            })?;
+            if !filled.empty.is_empty() {
                 let why = format!("Item {number} has nothing at {written}, which is its key, so none was done.");
                 return Err(NoList::Wrong(why));
             }
-            let key = match filled_in_within(&template, &data, LARGEST_KEY) {
-                Ok(Value::String(text)) => text,
-                Ok(other) => other.to_string(),
-                Err(Unfilled::Expression(why)) => {
-                    return Err(NoList::Wrong(format!("The key of item {number}: {why}")));
-                }
-                Err(Unfilled::TooLarge) => {
-                    let why = format!("The key of item {number} has more than {LARGEST_KEY} bytes; use a short one.");
-                    return Err(NoList::Wrong(why));
-                }
+            let key = match filled.value {
+                Value::String(text) => text,
+                other => other.to_string(),
             };
             let key = if is_plain(&key) { key } else { digest(&key.into()) };
             keys.push(seen.insert(key.clone()).then_some(key));

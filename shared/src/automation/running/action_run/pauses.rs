@@ -10,7 +10,8 @@ use crate::{
         definition::steps::{AwaitedEvent, FILLED, LONGEST_WAIT, Wait, WaitUntil, moment},
         expressions::{
             data::Data,
-            templates::{Template, Unfilled, empty_templates, filled_in_within},
+            templates::{Filled, Template, filled_in_within},
+            work::{MOST_FILLED_IN, Work},
         },
     },
     cut::cut,
@@ -99,12 +100,13 @@ impl<'a> ActionRun<'a> {
         if let Some(lacking) = Template::parse(text).0.lone().and_then(|path| data.lacking(path)) {
             return Err(format!("There is no moment to wait for: {}.", lacking.in_words()));
         }
-        match filled_in_within(&Value::from(text.as_str()), &data, LONGEST_MOMENT) {
-            Ok(Value::String(written)) => moment(&written, self.data.zone())
+        let work = Work::of(MOST_FILLED_IN);
+        let filled = filled_in_within(&Value::from(text.as_str()), &data, LONGEST_MOMENT, &work)
+            .map_err(|unfilled| unfilled.in_words(|| format!("{text} is no moment: it is too long.")))?;
+        match filled.value {
+            Value::String(written) => moment(&written, self.data.zone())
                 .ok_or_else(|| format!("{written} is no moment; write a day or moment of ISO 8601, 2027-01-31T09:00.")),
-            Ok(other) => Err(format!("{other} is no moment; write a day or moment of ISO 8601, 2027-01-31T09:00.")),
-            Err(Unfilled::Expression(why)) => Err(why),
-            Err(Unfilled::TooLarge) => Err(format!("{text} is no moment: it is too long.")),
+            other => Err(format!("{other} is no moment; write a day or moment of ISO 8601, 2027-01-31T09:00.")),
         }
     }
 }
@@ -114,19 +116,13 @@ impl ActionRun<'_> {
     /// template itself.
     fn to_await(&self, awaited: &AwaitedEvent) -> Result<EventToAwait, String> {
         let data = self.data();
-        let mut filled = Vec::new();
+        let mut apart = Apart { filled: Vec::new(), left: LARGEST_FILLED, work: Work::of(MOST_FILLED_IN) };
         let filter = match &awaited.written_filters {
-            Some(written) => {
-                if let Some(empty) = empty_templates(written, &data).first() {
-                    return Err(format!("It did not wait: its filter needs {empty}, and there is no such value."));
-                }
-                let mut left = LARGEST_FILLED;
-                Some(set_apart(written, &data, &mut filled, &mut left)?.to_string())
-            }
+            Some(written) => Some(apart.set(written, &data)?.to_string()),
             None => None,
         };
         let AwaitedEvent { service, event_type, .. } = awaited;
-        let filled = Value::Array(filled).to_string();
+        let filled = Value::Array(apart.filled).to_string();
         Ok(EventToAwait { service: service.clone(), event_type: event_type.clone(), filter, filled })
     }
 }
@@ -155,28 +151,41 @@ fn template_of(place: usize) -> String {
     format!("{{{{{FILLED}[{place}]}}}}")
 }
 
-fn set_apart(value: &Value, data: &Data<'_>, filled: &mut Vec<Value>, left: &mut usize) -> Result<Value, String> {
-    Ok(match value {
-        Value::String(text) if text.contains("{{") => {
-            let became = filled_in_within(value, data, *left).map_err(|unfilled| match unfilled {
-                Unfilled::Expression(why) => why,
-                Unfilled::TooLarge => {
-                    format!("It did not wait: the values of its filter have more than {LARGEST_FILLED} bytes.")
+struct Apart {
+    filled: Vec<Value>,
+    /// Bytes left for the values.
+    left: usize,
+    work: Work,
+}
+
+impl Apart {
+    /// The filter, in which each text with templates became the place of its value.
+    fn set(&mut self, value: &Value, data: &Data<'_>) -> Result<Value, String> {
+        Ok(match value {
+            Value::String(text) if text.contains("{{") => {
+                let filled = filled_in_within(value, data, self.left, &self.work).map_err(|unfilled| {
+                    unfilled.in_words(|| {
+                        format!("It did not wait: the values of its filter have more than {LARGEST_FILLED} bytes.")
+                    })
+                })?;
+                let Filled { value: became, empty } = filled;
+                if let Some(empty) = empty.first() {
+                    return Err(format!("It did not wait: its filter needs {empty}, and there is no such value."));
                 }
-            })?;
-            *left = left.saturating_sub(became.to_string().len());
-            filled.push(became);
-            Value::String(template_of(filled.len() - 1))
-        }
-        Value::Array(items) => {
-            Value::Array(items.iter().map(|item| set_apart(item, data, filled, left)).collect::<Result<_, _>>()?)
-        }
-        Value::Object(members) => {
-            let set = |(name, value): (&String, &Value)| Ok((name.clone(), set_apart(value, data, filled, left)?));
-            Value::Object(members.iter().map(set).collect::<Result<_, String>>()?)
-        }
-        other => other.clone(),
-    })
+                self.left = self.left.saturating_sub(became.to_string().len());
+                self.filled.push(became);
+                Value::String(template_of(self.filled.len() - 1))
+            }
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.set(item, data)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(members) => {
+                let set = |(name, value): (&String, &Value)| Ok((name.clone(), self.set(value, data)?));
+                Value::Object(members.iter().map(set).collect::<Result<_, String>>()?)
+            }
+            other => other.clone(),
+        })
+    }
 }
 
 fn settled<'a>(result: ActionResult) -> Next<'a> {

@@ -1,6 +1,7 @@
 //! Plans of runs: order, outputs, failures, and the same plan whenever a run resumes.
 
 mod failures;
+mod heavy_templates;
 mod same_time;
 
 use serde_json::json;

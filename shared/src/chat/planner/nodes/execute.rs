@@ -95,8 +95,12 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                     return Err(outage.into());
                 }
             };
-            let (shows, arguments) = (shows(&preview, &bound.arguments), bound.arguments);
-            let waits_for = WaitsFor::Consent;
+            let Some(shows) = shows(&preview, &bound.arguments) else {
+                let why = "Not called: its content is too large to be shown to the person, who must see all of it. Send less.";
+                self.not_called(&tool, &arguments, why);
+                return Ok(None);
+            };
+            let (arguments, waits_for) = (bound.arguments, WaitsFor::Consent);
             return Ok(Some(Question { waits_for, tool: reference, label, effect, arguments, shows, reason }));
         }
         self.call(&tool, bound).await?;
