@@ -45,7 +45,7 @@ struct Keyed {
 /// ```
 /// ```json,organization_tool: With a tool of the organization, by its id
 /// {"prompt": "Send Ada a text message that her new brace is here.", "tools": ["0f1e2d3c-4b5a-4697-8788-99aabbccddee"],
-///  "model": "openai/gpt-4o-mini", "limits": {"calls": 1}}
+///  "limits": {"calls": 1}}
 /// ```
 /// ```json,202
 /// {"id": "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", "status": "queued", "trigger_type": "manual", "automation_id": null,
@@ -75,7 +75,7 @@ pub(crate) async fn start_run(
     let mut problems = Problems::default();
     // Access has just read the organization's row.
     let on_own_key = deps.organizations.own_keys(organization).await?.get(KeyService::Llm).is_some();
-    let ceilings = (!on_own_key).then_some(deps.ceilings);
+    let ceilings = (!on_own_key).then_some(&deps.ceilings);
     let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, ceilings, &mut problems);
     let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
     let (earlier, resolved) = join!(

@@ -8,6 +8,7 @@
 )]
 
 mod days;
+mod models;
 
 use std::time::Duration;
 

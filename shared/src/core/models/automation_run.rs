@@ -276,17 +276,32 @@ impl RunLimits {
 
 impl RunLimits {
     #[must_use]
-    pub fn at_most(self, ceilings: RunCeilings) -> Self {
+    pub fn at_most(self, ceilings: &RunCeilings) -> Self {
         Self { cost: self.cost.min(ceilings.cost), seconds: self.seconds.min(ceilings.seconds), ..self }
     }
 }
 
 /// For one run on the platform's LLM key.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunCeilings {
     /// In the gateway's credits.
     pub cost: f64,
     pub seconds: u64,
+    /// The models that a run may name.
+    pub models: Vec<String>,
+}
+
+impl RunCeilings {
+    /// The problem with a model that is not among [`RunCeilings::models`], to follow the name of its field.
+    pub fn refused_model(&self, model: &str) -> Option<String> {
+        (!self.models.iter().any(|allowed| allowed == model)).then(|| {
+            format!(
+                "must be one of {} on the platform's key; leave it out, or store a key of your own (PUT \
+                 /api/{{slug}}/keys/llm)",
+                self.models.join(", ")
+            )
+        })
+    }
 }
 
 impl Default for RunLimits {
