@@ -148,6 +148,36 @@ async fn a_run_waits_for_a_count_that_another_run_makes() {
     assert_eq!(usage(&world).await["runs_per_hour"]["used"], 1);
 }
 
+#[tokio::test]
+async fn the_dry_runs_of_all_automations_count_together() {
+    let world = with_budgets(json!({})).await;
+    let mut automations = Vec::new();
+    for name in ["One", "Two"] {
+        let definition = json!({
+            "name": name, "trigger_type": "manual", "quotas": {"runs_per_hour": 1},
+            "actions": [{"id": "now", "tool": "current_time"}], "fingerprints": {"current_time": "built-in"},
+        });
+        automations.push(world.activate(&definition).await.id.to_string());
+    }
+    let dry = json!({"dry_run": true});
+    for id in automations.iter().chain(&automations) {
+        assert_eq!(world.run_by_hand(id, &dry).await.expect(202)["status"], "queued");
+    }
+    let mut counts = world.aws.rows("idempotency");
+    counts.retain(|row| text(&row["id"]).contains("#dry-runs#"));
+    assert_eq!((counts.len(), &counts[0]["count"]), (1, &json!(4)));
+    world.aws.change("idempotency", text(&counts[0]["id"]), json!({"count": 1_000}));
+    for id in &automations {
+        let refused = world.run_by_hand(id, &dry).await.expect(202);
+        assert_eq!(refused["status"], "run_limit", "{refused}");
+        assert!(
+            text(&refused["error"]).contains("the organization has reached its limit of 1000 dry runs"),
+            "{refused}"
+        );
+    }
+    assert_eq!(world.run_by_hand(&automations[0], &json!({})).await.expect(202)["status"], "queued");
+}
+
 // ---------------------------------------------------------------------------------------------------------- money
 
 #[tokio::test]

@@ -186,8 +186,8 @@ pub enum RunTrigger {
 }
 
 /// `completed` has a result that fits, or no action that failed; with `partial_failure` some did. A limit that was reached ends a
-/// run with the best result that could be made by then, if any; with `run_limit` it did not begin, for its automation had begun as
-/// many within the hour as it may.
+/// run with the best result that could be made by then, if any; with `run_limit` it did not begin, for its automation, or the
+/// organization in dry runs, had begun as many within the hour as it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "RunStatus")]
