@@ -2,6 +2,7 @@
 //!
 //! A run, a chat or an agent asks here, never a phone call. A tool that needs a call is refused with the reason.
 
+mod counted;
 mod not_sent;
 mod service_tools;
 
@@ -17,8 +18,8 @@ use futures_util::{
 use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
-use self::not_sent::NotSent;
 pub(crate) use self::service_tools::{coerce_to_schema, may_become};
+use self::{counted::Counted, not_sent::NotSent};
 use crate::{
     Deadline, Error, Result,
     actions::{ActionTool, preview},
@@ -342,6 +343,7 @@ impl CatalogueTool {
 
     pub fn callable(self, executor: &Executor) -> Arc<dyn CallableTool> {
         match self.body {
+            Body::BuiltIn(tool) if tool.calls_out() => Arc::new(Counted { tool, budgets: executor.budgets.clone() }),
             Body::BuiltIn(tool) => tool,
             Body::Action(tool) => Arc::new(ExecutedTool { tool: *tool, executor: executor.clone() }),
         }

@@ -354,6 +354,46 @@ async fn a_run_hears_of_the_budget_of_executions_and_goes_on() {
 }
 
 #[tokio::test]
+async fn a_call_of_a_built_in_tool_that_fetches_an_address_is_an_execution() {
+    let world = with_budgets(json!({"executions_per_hour": 1})).await;
+    let get = |hours: u8| {
+        let uri = format!("{}/opening-hours?{hours}", world.site.url);
+        Turn::text(&format!("````tool\nreturn wget(\"{uri}\");\n````"))
+    };
+    let now = Turn::text("````tool\nreturn current_time();\n````");
+    world.llm.script([get(1), get(2), now, Turn::text(FINISH), Turn::text("\"done\"")]);
+    let run = world.start_run(&json!({"prompt": "When?", "tools": ["wget", "current_time"]})).await.expect(202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let shown = world.run(text(&run["id"])).await.expect(200);
+    let outcomes = (0..3).map(|step| text(&shown["steps"][step]["calls"][0]["outcome"])).collect::<Vec<_>>();
+    assert_eq!(outcomes, ["succeeded", "failed", "succeeded"], "{shown}");
+    assert!(shown["steps"][1]["calls"][0]["result"].to_string().contains("within one hour"), "{shown}");
+    assert_eq!((world.site.requests().len(), &usage(&world).await["executions_per_hour"]["used"]), (1, &json!(1)));
+}
+
+#[tokio::test]
+async fn a_question_of_a_built_in_tool_to_a_model_is_an_execution() {
+    let world = with_budgets(json!({"executions_per_hour": 1})).await;
+    let ask = |id: &str| {
+        let parameters = json!({"text": "Guten Morgen", "instruction": "Translate it"});
+        json!({"id": id, "tool": "llm_transform", "parameters": parameters})
+    };
+    let definition = json!({
+        "name": "Twice", "trigger_type": "manual", "actions": [ask("one"), ask("two")],
+        "fingerprints": {"llm_transform": "built-in"},
+    });
+    let automation = world.activate(&definition).await;
+    world.llm.script([Turn::text("Good morning")]);
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    world.deliver_runs().await;
+    let shown = world.run(&run.id.to_string()).await.expect(200);
+    let statuses = (0..2).map(|action| text(&shown["actions"][action]["status"])).collect::<Vec<_>>();
+    assert_eq!(statuses, ["succeeded", "failed"], "{shown}");
+    assert!(text(&shown["actions"][1]["error"]).contains("within one hour"), "{shown}");
+    assert_eq!((world.llm.requests().len(), &usage(&world).await["executions_per_hour"]["used"]), (1, &json!(1)));
+}
+
+#[tokio::test]
 async fn an_execution_that_cannot_be_counted_is_answered_all_the_same() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
