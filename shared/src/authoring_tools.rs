@@ -130,8 +130,8 @@ impl AgentTools {
             Kind::DeployAutomation => self.deploy(arguments, context).await,
             Kind::CallTool => {
                 let Some(caller) = &self.caller else { return Err(Error::NotFound("tool")) };
-                self.member(context, Role::Member).await?;
-                caller.call(&self.discovery, arguments, context).await
+                let member = self.member(context, Role::Member).await?;
+                caller.call(&self.discovery, member.role, arguments, context).await
             }
             Kind::ListAutomations => self.automations()?.list(self, &arguments, context).await,
             Kind::GetAutomation => self.automations()?.get(self, &arguments, context).await,

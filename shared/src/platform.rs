@@ -5,7 +5,7 @@ mod call_events;
 mod catalogues;
 mod console;
 
-use std::{cell::OnceCell, time::Duration};
+use std::{cell::OnceCell, iter, time::Duration};
 
 use aws_config::{
     Region, SdkConfig,
@@ -371,9 +371,11 @@ impl Platform {
     }
 
     /// The ceiling of one run on the platform's LLM key (`PLATFORM_RUN_COST`, 5, in the gateway's credits;
-    /// `PLATFORM_RUN_SECONDS`, 3600).
+    /// `PLATFORM_RUN_SECONDS`, 3600), and the models that it may name: `LLM_MODEL`, and those of `PLATFORM_MODELS`
+    /// (separated by commas; none).
     pub fn run_ceilings(&self) -> Result<RunCeilings> {
         Ok(RunCeilings {
+            models: iter::once(self.llm_model()).chain(self.environment.list("PLATFORM_MODELS")).collect(),
             cost: self.environment.parsed("PLATFORM_RUN_COST", 5.0)?,
             seconds: self.environment.parsed("PLATFORM_RUN_SECONDS", 3_600)?,
         })
@@ -456,9 +458,7 @@ impl Platform {
     /// origins whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
     pub fn mcp_settings(&self) -> Result<McpSettings> {
         let scopes = self.environment.optional("MCP_SCOPES");
-        let origins = self.environment.optional("MCP_ORIGINS").unwrap_or_default();
-        let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty()).map(str::to_owned);
-        Ok(McpSettings { scopes, origins: origins.collect() })
+        Ok(McpSettings { scopes, origins: self.environment.list("MCP_ORIGINS") })
     }
 
     /// The settings of the console's page ([`ConsoleSettings`] names the variables).

@@ -17,8 +17,8 @@ use crate::{
     aws::{TABLE_PREFIX, identity},
     issuer::AUDIENCE,
     world::{
-        LLM_MODEL, LLM_SECRET, ORGANIZATION_SECRETS, Options, PIPEDREAM_SECRET, TOOL_TOKEN_SECRET, TWILIO_SECRETS,
-        VAPI_SECRET,
+        LLM_MODEL, LLM_SECRET, ORGANIZATION_SECRETS, OTHER_MODEL, Options, PIPEDREAM_SECRET, TOOL_TOKEN_SECRET,
+        TWILIO_SECRETS, VAPI_SECRET,
     },
 };
 
@@ -77,6 +77,7 @@ pub(crate) fn variables(
         ("PIPEDREAM_SECRET", PIPEDREAM_SECRET.to_owned()),
         ("LLM_SECRET", LLM_SECRET.to_owned()),
         ("LLM_MODEL", LLM_MODEL.to_owned()),
+        ("PLATFORM_MODELS", OTHER_MODEL.to_owned()),
         ("TWILIO_SECRET_PREFIX", TWILIO_SECRETS.to_owned()),
         ("ORGANIZATION_SECRET_PREFIX", ORGANIZATION_SECRETS.to_owned()),
         ("EXECUTIONS_QUEUE_URL", aws.queue_url("executions")),

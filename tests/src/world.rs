@@ -54,6 +54,8 @@ pub(crate) const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 pub(crate) const VAPI_SECRET: &str = "switchboard/vapi";
 pub(crate) const LLM_SECRET: &str = "switchboard/llm";
 pub(crate) const LLM_MODEL: &str = "stand-in/model";
+/// A run may name it on the platform's key.
+pub(crate) const OTHER_MODEL: &str = "stand-in/other";
 pub(crate) const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
 pub(crate) const TWILIO_SECRETS: &str = "switchboard/twilio/";
 pub(crate) const ORGANIZATION_SECRETS: &str = "switchboard/organizations/";

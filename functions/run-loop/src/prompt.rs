@@ -8,7 +8,7 @@ use shared::{
     accounts::{LlmInUse, LlmModel},
     automation::{Definition, EffectQuota},
     error::found,
-    injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, is_repeatable},
+    injection::{Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, is_repeatable},
     models::{AutomationQuotas, AutomationRun, Budget, ExecutionOrigin, Spent, WholeRun},
     tool::{CallContext, Conversation, Subject},
 };
@@ -47,8 +47,12 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
         Ok(ready) => ready,
         Err(error) => return (ended_by(run, error), run.spent),
     };
+    let model = run.model.as_deref().filter(|_| !account.is_own());
+    if let Some(problem) = model.and_then(|model| deps.ceilings.refused_model(model)) {
+        return (Ended::Over(Ending::failed(format!("The run's model {problem}."))), run.spent);
+    }
     // The organization may have had its own key, with higher limits, when it started the run.
-    let limits = if account.is_own() { run.limits } else { run.limits.at_most(deps.ceilings) };
+    let limits = if account.is_own() { run.limits } else { run.limits.at_most(&deps.ceilings) };
     let run = &AutomationRun { limits, ..run.clone() };
     let mut dialogue = Dialogue::resume(whole, |name| is_repeatable(&toolbox, name));
     let in_use = LlmInUse { accounts: &deps.accounts, organization, account: &account };

@@ -26,7 +26,8 @@ struct Keyed {
 ///
 /// A prompt is answered by a model that may call tools, until it gives a result that fits `schema`. The run goes on by
 /// itself: ask for it by its id. It can call only the offered tools, each at its present version; a tool that is
-/// changed or deleted meanwhile is not called. A call's effect happens once in a run, however often the call is made.
+/// changed or deleted meanwhile is not called. A tool whose `chat.least_role` is above the caller's role is refused. A call's
+/// effect happens once in a run, however often the call is made.
 ///
 /// With an `Idempotency-Key` the same key and body answer the same run for as long as it is kept, and start nothing; after a
 /// 503 they try again.
@@ -45,7 +46,7 @@ struct Keyed {
 /// ```
 /// ```json,organization_tool: With a tool of the organization, by its id
 /// {"prompt": "Send Ada a text message that her new brace is here.", "tools": ["0f1e2d3c-4b5a-4697-8788-99aabbccddee"],
-///  "model": "openai/gpt-4o-mini", "limits": {"calls": 1}}
+///  "limits": {"calls": 1}}
 /// ```
 /// ```json,202
 /// {"id": "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", "status": "queued", "trigger_type": "manual", "automation_id": null,
@@ -66,6 +67,7 @@ pub(crate) async fn start_run(
     body: Sent<NewRun>,
 ) -> Result<Begun<RunView>> {
     let (organization, by, deadline) = (asked.organization(), &asked.member.user_id, asked.deadline);
+    let role = asked.member.role;
     let body = body.json()?;
     let keyed = key.0.map(|key| Keyed {
         id: RunId::of_key(organization, &key),
@@ -75,7 +77,7 @@ pub(crate) async fn start_run(
     let mut problems = Problems::default();
     // Access has just read the organization's row.
     let on_own_key = deps.organizations.own_keys(organization).await?.get(KeyService::Llm).is_some();
-    let ceilings = (!on_own_key).then_some(deps.ceilings);
+    let ceilings = (!on_own_key).then_some(&deps.ceilings);
     let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, ceilings, &mut problems);
     let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
     let (earlier, resolved) = join!(
@@ -85,7 +87,8 @@ pub(crate) async fn start_run(
     if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
         return again(deps, earlier, keyed).await;
     }
-    let found = named_tools(&deps.catalogue.built_in, &named, resolved?, &mut problems)?;
+    let resolved = resolved?.into_iter().map(|tool| tool.and_then(|tool| tool.for_role(role))).collect();
+    let found = named_tools(&deps.catalogue.built_in, &named, resolved, &mut problems)?;
     let prompt = asked.as_ref().map(|asked| asked.prompt_with(&found, &mut problems));
     let (asked, prompt) = problems.into_result(asked.zip(prompt))?;
     let run = row(deps, organization, by.clone(), keyed.as_ref(), asked);

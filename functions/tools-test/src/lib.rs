@@ -61,9 +61,10 @@ shared::described!(Trial => {"$ref": "#/components/schemas/Trial"});
 /// these values. Of a Pipedream action that is not saved, the definition is looked up.
 ///
 /// With `dry_run: false` the tool runs once, also an `async` one, under its limits (each try counts as a conversation
-/// of its own), and stands in the history with the trigger `test`. A configuration that is not saved runs only for an
-/// admin or an owner, who may make tools. Each request is an effect of its own; with an `Idempotency-Key` the same
-/// tool, key, numbers and arguments are answered from the record for five days.
+/// of its own), and stands in the history with the trigger `test`. A tool with a `chat.least_role` runs only for that role
+/// and higher ones, a configuration that is not saved only for an admin or an owner, who may make tools. Each request is an
+/// effect of its own; with an `Idempotency-Key` the same tool, key, numbers and arguments are answered from the record for
+/// five days.
 ///
 /// - 200: The request, or the answer for the model.
 ///
@@ -132,6 +133,9 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
     if request.dry_run {
         show(deps, &tool, &context, &request.arguments).await
     } else {
+        if let Some(least) = tool.chat.least_role {
+            member.must_be(least)?;
+        }
         room?;
         run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await
     }

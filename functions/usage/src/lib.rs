@@ -29,7 +29,7 @@ impl Deps {
 
 #[derive(Serialize, Described)]
 struct UsageView {
-    /// Runs of automations that were started.
+    /// Runs that `POST /api/{slug}/runs` started.
     runs_per_hour: BudgetUseView,
     /// Executions of tools that were begun.
     executions_per_hour: BudgetUseView,
@@ -47,7 +47,7 @@ struct UsageView {
 struct DayView {
     /// The day, UTC: `2026-11-20`.
     date: String,
-    /// Runs of automations that were started.
+    /// Runs that `POST /api/{slug}/runs` started.
     runs: Option<Number>,
     /// Executions of tools that were begun.
     executions: Option<Number>,
@@ -103,10 +103,11 @@ struct BudgetUseView {
 
 /// Get the usage of budgets
 ///
-/// Hours and months are those of the clock, UTC. Over `runs_per_hour`, or over the month's cost on the key that would be
-/// used, a run is refused with a 429; a run that brings the month's cost over its budget ends before the next request to the
-/// model, with the status `cost_limit`. Executions of tools are counted after their answer: over `executions_per_hour` a
-/// model is told so in a sentence, and each process that runs tools may let a few more through until it has counted.
+/// Hours and months are those of the clock, UTC. `runs_per_hour` counts runs that `POST /api/{slug}/runs` starts; runs of
+/// automations have quotas of their own. Over it, or over the month's cost on the key that would be used, a run is refused
+/// with a 429; a run that brings the month's cost over its budget ends before the next request to the model, with the
+/// status `cost_limit`. Executions of tools are counted after their answer: over `executions_per_hour` a model is told so in
+/// a sentence, and each process that runs tools may let a few more through until it has counted.
 ///
 /// - 200: Each budget.
 ///

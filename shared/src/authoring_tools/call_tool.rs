@@ -8,7 +8,7 @@ use crate::{
     catalogue::Catalogue,
     discovery::{Discovery, Source, ToolData, ToolDetails},
     execution::Executor,
-    models::ToolRef,
+    models::{Role, ToolRef},
     tool::{CallContext, NotBound, Toolbox},
 };
 
@@ -22,6 +22,7 @@ impl ToolCaller {
     pub(super) async fn call(
         &self,
         discovery: &Discovery,
+        role: Role,
         mut arguments: Map<String, Value>,
         context: &CallContext<'_>,
     ) -> Result<AgentToolAnswer> {
@@ -49,7 +50,7 @@ impl ToolCaller {
             )));
         }
         let resolved = self.catalogue.resolve(organization, &[reference(&tool)], deadline).await?;
-        let found = match resolved.into_iter().next() {
+        let found = match resolved.into_iter().next().map(|found| found.and_then(|found| found.for_role(role))) {
             Some(Ok(found)) => found,
             Some(Err(why)) => return Ok(AgentToolAnswer::failed(format!("The tool {name} {}.", why.for_author()))),
             None => return Ok(AgentToolAnswer::failed(format!("There is no tool {name}."))),

@@ -80,7 +80,7 @@ pub struct Deployment {
     pub event_hooks: EventHooks,
     pub events: Events,
     pub members: OrganizationMembers,
-    /// Limits of runs on the platform's key.
+    /// Of runs on the platform's key.
     pub ceilings: RunCeilings,
     pub(super) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
 }

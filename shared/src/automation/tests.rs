@@ -127,7 +127,7 @@ fn known() -> Known {
             (mistakes::TOO_DEEP.parse().unwrap(), CalledAutomation::TooDeep { names: vec!["A".into(), "B".into()] }),
         ]),
         built_in: BuiltInTools::default(),
-        ceilings: Some(RunCeilings { cost: 5.0, seconds: 600 }),
+        ceilings: Some(RunCeilings { cost: 5.0, seconds: 600, models: vec!["a/model".to_owned()] }),
         now: "2026-11-22T12:00:00Z".parse().unwrap(),
         purpose: Purpose::Saving,
     }

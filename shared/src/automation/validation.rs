@@ -464,7 +464,7 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
     };
     let mut problems = Problems::default();
     let body = Value::Object(prompt.clone());
-    let (named, _) = RunRequest::read_named(&body, &known.built_in, &naming, known.ceilings, &mut problems);
+    let (named, _) = RunRequest::read_named(&body, &known.built_in, &naming, known.ceilings.as_ref(), &mut problems);
     for NamedTool { place, tool, allowed_hosts } in &named {
         if let ToolRef::BuiltIn(name) = tool
             && known

@@ -47,7 +47,12 @@ impl Environment {
 
     /// Hosts (`name` or `name:port`) separated by commas; none if the variable is absent.
     pub fn hosts(&self, name: &'static str) -> Vec<String> {
-        let hosts = self.optional(name).unwrap_or_default();
-        hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty()).collect()
+        self.list(name).iter().map(|host| host.to_ascii_lowercase()).collect()
+    }
+
+    /// Values separated by commas.
+    pub fn list(&self, name: &'static str) -> Vec<String> {
+        let values = self.optional(name).unwrap_or_default();
+        values.split(',').map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned).collect()
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn llm_agent() -> Arc<dyn CallableTool> {
         ("tools", tools, false),
         ("schema", json!({"type": "object", "description": "JSON Schema of the result"}), false),
         ("system_prompt", text("The agent's role and rules"), false),
-        ("model", text("Another model than the organization's"), false),
+        ("model", text("Another model; on the platform's key one of the deployment's"), false),
         (
             "limits",
             json!({"type": "object", "description": "Its limits: iterations, calls, tokens, cost, seconds"}),

@@ -79,6 +79,10 @@ impl CallableTool for LlmTool {
         &self.spec
     }
 
+    fn calls_out(&self) -> bool {
+        self.access.is_some()
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,

@@ -115,6 +115,10 @@ impl CallableTool for ReadFeed {
         &self.spec
     }
 
+    fn calls_out(&self) -> bool {
+        true
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,

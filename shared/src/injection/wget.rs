@@ -72,6 +72,10 @@ impl CallableTool for Wget {
         &self.spec
     }
 
+    fn calls_out(&self) -> bool {
+        true
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,

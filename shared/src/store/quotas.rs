@@ -55,7 +55,8 @@ pub enum Counted {
     PlacedCalls,
     PlacedCallsOf(PhoneNumberId),
     Runs(AutomationId),
-    DryRuns(AutomationId),
+    /// Dry runs of all automations.
+    DryRuns,
     /// Actions of an automation with an external effect.
     Effects(AutomationId),
     /// Messages to people from an automation.
@@ -75,7 +76,7 @@ impl fmt::Display for Counted {
             Self::PlacedCalls => f.write_str("placed-calls"),
             Self::PlacedCallsOf(number) => write!(f, "placed-calls:{number}"),
             Self::Runs(automation) => write!(f, "runs:{automation}"),
-            Self::DryRuns(automation) => write!(f, "dry-runs:{automation}"),
+            Self::DryRuns => f.write_str("dry-runs"),
             Self::Effects(automation) => write!(f, "effects:{automation}"),
             Self::Messages(automation) => write!(f, "messages:{automation}"),
             Self::EventsOf(hook) => write!(f, "events:{hook}"),

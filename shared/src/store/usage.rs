@@ -87,9 +87,15 @@ impl Budgets {
         Ok(usage.into())
     }
 
-    fn remember(&self, organization: OrganizationId, usage: BudgetUse) {
+    fn remember(&self, organization: OrganizationId, mut usage: BudgetUse) {
         let mut seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, other| other.window == usage.window);
+        // A read that began before a count may end after it.
+        if let Some(known) = seen.get(&organization)
+            && known.used.as_u64() > usage.used.as_u64()
+        {
+            usage.used.clone_from(&known.used);
+        }
         seen.insert(organization, usage);
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A run, a chat or an agent asks here, never a phone call. A tool that needs a call is refused with the reason.
 
+mod counted;
 mod not_sent;
 mod service_tools;
 
@@ -17,15 +18,15 @@ use futures_util::{
 use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
-use self::not_sent::NotSent;
 pub(crate) use self::service_tools::{coerce_to_schema, may_become};
+use self::{counted::Counted, not_sent::NotSent};
 use crate::{
     Deadline, Error, Result,
     actions::{ActionTool, preview},
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
+    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, ToolId, ToolRef},
     store::{Services, Tools},
     tool::{CallContext, CallableTool, Origin, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
 };
@@ -301,6 +302,17 @@ impl CatalogueTool {
         }
     }
 
+    /// The tool, for a person of this role who names it.
+    ///
+    /// # Errors
+    /// [`Unavailable::NeedsRole`]
+    pub fn for_role(self, role: Role) -> Result<Self, Unavailable> {
+        match self.chat_rules().least_role.filter(|least| role < *least) {
+            Some(least) => Err(Unavailable::NeedsRole(least)),
+            None => Ok(self),
+        }
+    }
+
     /// The stored reference, which finds the same tool again.
     pub fn offered(&self) -> OfferedTool {
         let redact = match &self.body {
@@ -329,10 +341,12 @@ impl CatalogueTool {
         }
     }
 
-    /// Offers the tool. In a dry run an acting tool only shows the request that it would have sent.
+    /// Offers the tool. In a dry run, which may be of a draft, a tool that acts or needs a role only shows the request that it
+    /// would have sent.
     pub fn offer_in(self, toolbox: &mut Toolbox, executor: &Executor, dry_run: bool) {
         let origin = Origin::Catalogue(self.offered());
-        let tool: Arc<dyn CallableTool> = if dry_run && self.spec().acts() {
+        let is_only_shown = dry_run && (self.spec().acts() || self.chat_rules().least_role.is_some());
+        let tool: Arc<dyn CallableTool> = if is_only_shown {
             Arc::new(NotSent { found: self, executor: executor.clone() })
         } else {
             self.callable(executor)
@@ -342,6 +356,7 @@ impl CatalogueTool {
 
     pub fn callable(self, executor: &Executor) -> Arc<dyn CallableTool> {
         match self.body {
+            Body::BuiltIn(tool) if tool.calls_out() => Arc::new(Counted { tool, budgets: executor.budgets.clone() }),
             Body::BuiltIn(tool) => tool,
             Body::Action(tool) => Arc::new(ExecutedTool { tool: *tool, executor: executor.clone() }),
         }

@@ -328,7 +328,7 @@ impl Executor {
             return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
         }
         if self.budgets.check_execution_budget(context.organization).is_err() {
-            return Ok(over_budget(tool));
+            return Ok(over_budget(tool.action.kind().as_str()));
         }
         let taken = match self.take_room(tool, context).await? {
             Room::Taken(taken) => taken,
@@ -518,8 +518,8 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
     ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)
 }
 
-fn over_budget(tool: &ActionTool) -> ToolOutcome {
-    telemetry::execution_limited(tool.action.kind().as_str(), Budget::ExecutionsPerHour.as_str());
+pub(crate) fn over_budget(kind: &str) -> ToolOutcome {
+    telemetry::execution_limited(kind, Budget::ExecutionsPerHour.as_str());
     let sentence = "This organization's tools have been used as often as is allowed within one hour; do not call any tool \
                     again in this call, and offer something else.";
     ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)

@@ -82,6 +82,11 @@ pub trait CallableTool: Send + Sync {
         ChatRules::default()
     }
 
+    /// Whether a built-in tool calls an address or a model: each call is then an execution of the organization's budget.
+    fn calls_out(&self) -> bool {
+        false
+    }
+
     /// The same tool restricted to these hosts; `None` for a tool that calls no address chosen by a model.
     fn restricted_to_hosts(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn CallableTool>> {
         None

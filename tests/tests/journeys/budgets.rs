@@ -8,6 +8,7 @@
 )]
 
 mod days;
+mod models;
 
 use std::time::Duration;
 
@@ -145,6 +146,36 @@ async fn a_run_waits_for_a_count_that_another_run_makes() {
     start(&world).await.expect(202);
     assert_eq!(world.aws.faults_left(), 0);
     assert_eq!(usage(&world).await["runs_per_hour"]["used"], 1);
+}
+
+#[tokio::test]
+async fn the_dry_runs_of_all_automations_count_together() {
+    let world = with_budgets(json!({})).await;
+    let mut automations = Vec::new();
+    for name in ["One", "Two"] {
+        let definition = json!({
+            "name": name, "trigger_type": "manual", "quotas": {"runs_per_hour": 1},
+            "actions": [{"id": "now", "tool": "current_time"}], "fingerprints": {"current_time": "built-in"},
+        });
+        automations.push(world.activate(&definition).await.id.to_string());
+    }
+    let dry = json!({"dry_run": true});
+    for id in automations.iter().chain(&automations) {
+        assert_eq!(world.run_by_hand(id, &dry).await.expect(202)["status"], "queued");
+    }
+    let mut counts = world.aws.rows("idempotency");
+    counts.retain(|row| text(&row["id"]).contains("#dry-runs#"));
+    assert_eq!((counts.len(), &counts[0]["count"]), (1, &json!(4)));
+    world.aws.change("idempotency", text(&counts[0]["id"]), json!({"count": 1_000}));
+    for id in &automations {
+        let refused = world.run_by_hand(id, &dry).await.expect(202);
+        assert_eq!(refused["status"], "run_limit", "{refused}");
+        assert!(
+            text(&refused["error"]).contains("the organization has reached its limit of 1000 dry runs"),
+            "{refused}"
+        );
+    }
+    assert_eq!(world.run_by_hand(&automations[0], &json!({})).await.expect(202)["status"], "queued");
 }
 
 // ---------------------------------------------------------------------------------------------------------- money
@@ -320,6 +351,46 @@ async fn a_run_hears_of_the_budget_of_executions_and_goes_on() {
     assert_eq!(shown["status"], "completed", "{shown}");
     assert!(shown["steps"][1]["calls"][0]["result"].to_string().contains("within one hour"), "{shown}");
     assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_of_a_built_in_tool_that_fetches_an_address_is_an_execution() {
+    let world = with_budgets(json!({"executions_per_hour": 1})).await;
+    let get = |hours: u8| {
+        let uri = format!("{}/opening-hours?{hours}", world.site.url);
+        Turn::text(&format!("````tool\nreturn wget(\"{uri}\");\n````"))
+    };
+    let now = Turn::text("````tool\nreturn current_time();\n````");
+    world.llm.script([get(1), get(2), now, Turn::text(FINISH), Turn::text("\"done\"")]);
+    let run = world.start_run(&json!({"prompt": "When?", "tools": ["wget", "current_time"]})).await.expect(202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let shown = world.run(text(&run["id"])).await.expect(200);
+    let outcomes = (0..3).map(|step| text(&shown["steps"][step]["calls"][0]["outcome"])).collect::<Vec<_>>();
+    assert_eq!(outcomes, ["succeeded", "failed", "succeeded"], "{shown}");
+    assert!(shown["steps"][1]["calls"][0]["result"].to_string().contains("within one hour"), "{shown}");
+    assert_eq!((world.site.requests().len(), &usage(&world).await["executions_per_hour"]["used"]), (1, &json!(1)));
+}
+
+#[tokio::test]
+async fn a_question_of_a_built_in_tool_to_a_model_is_an_execution() {
+    let world = with_budgets(json!({"executions_per_hour": 1})).await;
+    let ask = |id: &str| {
+        let parameters = json!({"text": "Guten Morgen", "instruction": "Translate it"});
+        json!({"id": id, "tool": "llm_transform", "parameters": parameters})
+    };
+    let definition = json!({
+        "name": "Twice", "trigger_type": "manual", "actions": [ask("one"), ask("two")],
+        "fingerprints": {"llm_transform": "built-in"},
+    });
+    let automation = world.activate(&definition).await;
+    world.llm.script([Turn::text("Good morning")]);
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    world.deliver_runs().await;
+    let shown = world.run(&run.id.to_string()).await.expect(200);
+    let statuses = (0..2).map(|action| text(&shown["actions"][action]["status"])).collect::<Vec<_>>();
+    assert_eq!(statuses, ["succeeded", "failed"], "{shown}");
+    assert!(text(&shown["actions"][1]["error"]).contains("within one hour"), "{shown}");
+    assert_eq!((world.llm.requests().len(), &usage(&world).await["executions_per_hour"]["used"]), (1, &json!(1)));
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ mod keys;
 mod keys_in_force;
 mod knowledge;
 mod knowledge_attach;
+mod least_role;
 mod limits;
 mod list;
 mod list_bounds;

@@ -61,7 +61,7 @@ pub(super) fn definition_schema() -> Value {
         "system_prompt": text("With prompt: the model's role and rules"),
         "tools": names("With prompt: the names of the tools that the model may call"),
         "schema": any_object("With prompt: JSON Schema of the result"),
-        "model": text("With prompt: another model than the organization's"),
+        "model": text("With prompt: another model; on the platform's key one of the deployment's"),
         "limits": limits(),
         "variables": any_object("Constants by name, used as {{name}}; no secrets, no templates"),
         "fingerprints": fingerprints,

@@ -188,7 +188,7 @@ impl Deployment {
             called: HashMap::new(),
             earlier,
             built_in: self.catalogue.built_in.clone(),
-            ceilings: own.get(KeyService::Llm).is_none().then_some(self.ceilings),
+            ceilings: own.get(KeyService::Llm).is_none().then(|| self.ceilings.clone()),
             now: Timestamp::now(),
             purpose,
         })

@@ -40,7 +40,8 @@ pub struct NewRun {
     tools: Option<ToolList>,
     /// A JSON schema that the result must fit, at most 50,000 bytes; any JSON value will do if it is left out.
     schema: Option<ResultSchema>,
-    /// The model that is asked; the one of the organization's account, or the platform's, if it is left out.
+    /// The model that is asked; the one of the organization's account, or the platform's, if it is left out. On the platform's
+    /// key only the deployment's models are accepted.
     model: Option<Text<LONGEST_MODEL>>,
     limits: Option<NewRunLimits>,
 }
@@ -124,11 +125,11 @@ pub struct NamedTool {
 
 impl RunRequest {
     /// Parses the body, and reports all mistakes. Tools are returned even if the rest is invalid, so that their mistakes are
-    /// reported together. `ceilings`: limits of the platform's key, if the run uses it.
+    /// reported together. `ceilings`: those of the platform's key, if the run uses it.
     pub fn read(
         body: &Value,
         built_in: &BuiltInTools,
-        ceilings: Option<RunCeilings>,
+        ceilings: Option<&RunCeilings>,
         problems: &mut Problems,
     ) -> (Vec<NamedTool>, Option<Self>) {
         Self::read_named(body, built_in, &|name| built_in.reference(name), ceilings, problems)
@@ -184,7 +185,7 @@ impl RunRequest {
         body: &Value,
         built_in: &BuiltInTools,
         naming: &dyn Fn(&str) -> Result<ToolRef, String>,
-        ceilings: Option<RunCeilings>,
+        ceilings: Option<&RunCeilings>,
         problems: &mut Problems,
     ) -> (Vec<NamedTool>, Option<Self>) {
         let Some(mut fields) = Fields::of(body, "", problems) else { return (Vec::new(), None) };
@@ -194,8 +195,13 @@ impl RunRequest {
             None if fields.get("tools").is_none() => all_built_in(built_in),
             None => Vec::new(),
         };
-        if let (Some(limits), Some(ceilings)) = (&new.limits, ceilings) {
-            stay_below(&mut fields, limits, ceilings);
+        if let Some(ceilings) = ceilings {
+            if let Some(problem) = new.model.as_deref().and_then(|model| ceilings.refused_model(model)) {
+                fields.problem("model", problem);
+            }
+            if let Some(limits) = &new.limits {
+                stay_below(&mut fields, limits, ceilings);
+            }
         }
         fields.finish();
         let request = NewRun::whole(new).map(|new| Self {
@@ -337,7 +343,7 @@ impl Given for Cost {
     }
 }
 
-fn limits(given: Option<NewRunLimits>, ceilings: Option<RunCeilings>) -> RunLimits {
+fn limits(given: Option<NewRunLimits>, ceilings: Option<&RunCeilings>) -> RunLimits {
     let usual = RunLimits::default();
     let usual = ceilings.map_or(usual, |ceilings| usual.at_most(ceilings));
     given.map_or(usual, |given| RunLimits {
@@ -351,9 +357,9 @@ fn limits(given: Option<NewRunLimits>, ceilings: Option<RunCeilings>) -> RunLimi
 }
 
 /// Reports limits above the ceilings of the platform's key.
-fn stay_below(fields: &mut Fields<'_>, limits: &NewRunLimits, ceilings: RunCeilings) {
+fn stay_below(fields: &mut Fields<'_>, limits: &NewRunLimits, ceilings: &RunCeilings) {
     const OWN: &str = "on the platform's key; ask for less, or store a key of your own (PUT /api/{slug}/keys/llm)";
-    let RunCeilings { cost, seconds } = ceilings;
+    let &RunCeilings { cost, seconds, .. } = ceilings;
     if limits.cost.is_some_and(|most| most.0 > cost) {
         fields.problem("limits.cost", format!("must be at most {cost} {OWN}"));
     }
@@ -420,11 +426,11 @@ mod tests {
 
     #[test]
     fn on_the_platforms_key_cost_and_time_have_ceilings() {
-        let ceilings = RunCeilings { cost: 1.5, seconds: 600 };
+        let ceilings = RunCeilings { cost: 1.5, seconds: 600, models: Vec::new() };
         let read = |limits: Value| {
             let mut problems = Problems::default();
             let body = json!({"prompt": "Hello", "limits": limits});
-            let read = RunRequest::read(&body, &BuiltInTools::default(), Some(ceilings), &mut problems);
+            let read = RunRequest::read(&body, &BuiltInTools::default(), Some(&ceilings), &mut problems);
             let problems: Vec<_> = problems.iter().map(|it| format!("{} {}", it.field, it.problem)).collect();
             (read.1.unwrap().limits, problems)
         };
@@ -435,6 +441,25 @@ mod tests {
         assert!(problems[0].starts_with("limits.cost must be at most 1.5 on the platform's key"), "{problems:?}");
         assert!(problems[1].starts_with("limits.seconds must be at most 600 on the platform's key"), "{problems:?}");
         assert_eq!(read(json!({"cost": 101, "seconds": 21_601})).1.len(), 2, "each is named once");
+    }
+
+    #[test]
+    fn on_the_platforms_key_only_its_models_are_accepted() {
+        let models = vec!["small".to_owned(), "other/model".to_owned()];
+        let ceilings = RunCeilings { cost: 1.5, seconds: 600, models };
+        let problems = |model: Value, ceilings: Option<&RunCeilings>| {
+            let mut problems = Problems::default();
+            let body = json!({"prompt": "Hello", "model": model});
+            let _ = RunRequest::read(&body, &BuiltInTools::default(), ceilings, &mut problems);
+            problems.iter().map(|it| format!("{} {}", it.field, it.problem)).collect::<Vec<_>>()
+        };
+        for accepted in [json!("small"), json!(" other/model "), Value::Null] {
+            assert_eq!(problems(accepted, Some(&ceilings)).len(), 0);
+        }
+        let refused = problems(json!("other/model:online"), Some(&ceilings));
+        let expected = "model must be one of small, other/model on the platform's key";
+        assert!(matches!(&refused[..], [problem] if problem.starts_with(expected)), "{refused:?}");
+        assert_eq!(problems(json!("any/model"), None).len(), 0);
     }
 
     #[test]

@@ -8,7 +8,10 @@ use super::run_queue::RunQueue;
 use crate::{
     Deadline, Error, Result,
     error::{self, found},
-    models::{Automation, AutomationRun, EventId, RunId, RunLimits, RunPlan, RunStatus, RunTrigger, Timestamp, UserId},
+    models::{
+        Automation, AutomationQuotas, AutomationRun, EventId, RunId, RunLimits, RunPlan, RunStatus, RunTrigger,
+        Timestamp, UserId,
+    },
     store::{Counted, OrganizationMembers, Quotas, Room, Window},
 };
 
@@ -48,8 +51,8 @@ pub struct Requested {
 
 impl RunStarter {
     /// Starts a run, or returns the run that this cause started before, and false. A run whose message was lost is queued again.
-    /// A run beyond the automation's `runs_per_hour` is saved as [`RunStatus::RunLimit`] with the reason, and a repeated cause
-    /// does not start it.
+    /// A run beyond the automation's `runs_per_hour`, or a dry run beyond those of the organization, is saved as
+    /// [`RunStatus::RunLimit`] with the reason, and a repeated cause does not start it.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the automation has no version to run.
@@ -183,7 +186,7 @@ impl RunStarter {
 
     async fn counted(&self, run: &AutomationRun, most: u32) -> Result<Room> {
         let Some(automation) = run.automation_id else { return Ok(Room::free()) };
-        let counted = if run.dry_run { Counted::DryRuns(automation) } else { Counted::Runs(automation) };
+        let counted = if run.dry_run { Counted::DryRuns } else { Counted::Runs(automation) };
         // Named, since a run whose message was lost may have been counted before.
         let (wanted, name) = ([(counted, Window::Hour, most)], run.id.to_string());
         let deadline = Deadline::after(COUNTED_WITHIN);
@@ -192,16 +195,21 @@ impl RunStarter {
 
     /// Counts a new run against the quota. A run over quota ends here, before it is queued.
     async fn refused(&self, automation: &Automation, run: &AutomationRun) -> Result<Option<AutomationRun>> {
-        let most = automation.quotas.runs_per_hour;
+        let of_automation = automation.quotas.runs_per_hour;
+        let most =
+            if run.dry_run { of_automation.max(AutomationQuotas::default().runs_per_hour) } else { of_automation };
         if let Room::Taken(_) = self.counted(run, most).await? {
             return Ok(None);
         }
+        let reached = if run.dry_run {
+            format!("the organization has reached its limit of {most} dry runs an hour")
+        } else {
+            format!("its automation has reached its limit of {most} runs an hour (quotas.runs_per_hour)")
+        };
         let again = Timestamp::now().next_hour();
-        let reason = format!(
-            "It did not start: its automation has reached its limit of {most} runs an hour (quotas.runs_per_hour); the next can start at {again}."
-        );
+        let reason = format!("It did not start: {reached}; the next can start at {again}.");
         let refused = self.queue.runs.refuse_waiting(run.organization_id, run.id, &reason).await?;
-        tracing::warn!(run.id = %run.id, automation.id = %automation.id, "a run did not start: its automation has reached its limit of runs an hour");
+        tracing::warn!(run.id = %run.id, automation.id = %automation.id, "a run did not start: {reached}");
         Ok((refused.status == RunStatus::RunLimit).then_some(refused))
     }
 }

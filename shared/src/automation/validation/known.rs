@@ -30,7 +30,7 @@ pub struct Known {
     /// The latest check of each tool by earlier versions.
     pub earlier: BTreeMap<String, CheckedTool>,
     pub built_in: crate::catalogue::BuiltInTools,
-    /// Limits of runs on the platform's LLM key; `None` if the organization has its own.
+    /// The ceilings of runs on the platform's LLM key; `None` if the organization has its own.
     pub ceilings: Option<RunCeilings>,
     pub now: Timestamp,
     pub purpose: Purpose,

@@ -9,7 +9,7 @@ use crate::{
     error,
     execution::Executor,
     models::{OfferedTool, OrganizationId, Role, ToolRef},
-    tool::{Offered, Toolbox, Unavailable},
+    tool::{Offered, Toolbox},
 };
 
 /// The most tools of an organization and of services that are described: the best matches for the question.
@@ -83,9 +83,10 @@ impl Offer<'_> {
     }
 
     fn offer(&self, role: Role, tool: CatalogueTool, toolbox: &mut Toolbox) {
-        match tool.chat_rules().least_role.filter(|least| role < *least) {
-            Some(least) => toolbox.withhold(tool.spec().name.clone(), Unavailable::NeedsRole(least)),
-            None => tool.offer_in(toolbox, self.executor, false),
+        let name = tool.spec().name.clone();
+        match tool.for_role(role) {
+            Ok(tool) => tool.offer_in(toolbox, self.executor, false),
+            Err(why) => toolbox.withhold(name, why),
         }
     }
 
@@ -130,10 +131,9 @@ impl Offer<'_> {
             Error::Conflict("the tool was changed or deleted since the question was asked; ask for it once more".into())
         };
         let Some(Ok(tool)) = resolved.into_iter().next() else { return Err(changed()) };
-        let tool = tool.named(&pinned.name);
-        if !tool.chat_rules().allow(role) {
+        let Ok(tool) = tool.named(&pinned.name).for_role(role) else {
             return Err(Error::Forbidden("this tool needs another role in this organization by now"));
-        }
+        };
         tool.offer_in(toolbox, self.executor, false);
         Ok(())
     }

@@ -186,8 +186,8 @@ pub enum RunTrigger {
 }
 
 /// `completed` has a result that fits, or no action that failed; with `partial_failure` some did. A limit that was reached ends a
-/// run with the best result that could be made by then, if any; with `run_limit` it did not begin, for its automation had begun as
-/// many within the hour as it may.
+/// run with the best result that could be made by then, if any; with `run_limit` it did not begin, for its automation, or the
+/// organization in dry runs, had begun as many within the hour as it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "RunStatus")]
@@ -276,17 +276,32 @@ impl RunLimits {
 
 impl RunLimits {
     #[must_use]
-    pub fn at_most(self, ceilings: RunCeilings) -> Self {
+    pub fn at_most(self, ceilings: &RunCeilings) -> Self {
         Self { cost: self.cost.min(ceilings.cost), seconds: self.seconds.min(ceilings.seconds), ..self }
     }
 }
 
 /// For one run on the platform's LLM key.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunCeilings {
     /// In the gateway's credits.
     pub cost: f64,
     pub seconds: u64,
+    /// The models that a run may name.
+    pub models: Vec<String>,
+}
+
+impl RunCeilings {
+    /// The problem with a model that is not among [`RunCeilings::models`], to follow the name of its field.
+    pub fn refused_model(&self, model: &str) -> Option<String> {
+        (!self.models.iter().any(|allowed| allowed == model)).then(|| {
+            format!(
+                "must be one of {} on the platform's key; leave it out, or store a key of your own (PUT \
+                 /api/{{slug}}/keys/llm)",
+                self.models.join(", ")
+            )
+        })
+    }
 }
 
 impl Default for RunLimits {

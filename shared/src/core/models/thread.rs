@@ -312,7 +312,7 @@ pub struct ShownValue {
     pub fixed: bool,
 }
 
-/// `chat` of a tool: the rules for its calls in a chat.
+/// `chat` of a tool: the rules for its calls for a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatRules {
     #[serde(
@@ -339,10 +339,6 @@ impl ChatRules {
         } else {
             Self { consent: false, ..self }
         }
-    }
-
-    pub fn allow(&self, role: Role) -> bool {
-        self.least_role.is_none_or(|least| role >= least)
     }
 }
 
@@ -372,7 +368,6 @@ mod tests {
         assert_eq!(read(json!({"least_role": "auditor", "newer": 1})).least_role, Some(Role::Owner));
         let rules = ChatRules { least_role: Some(Role::Admin), consent: true };
         assert_eq!(serde_json::to_value(rules).unwrap(), json!({"least_role": "admin", "consent": true}));
-        assert!(!rules.allow(Role::Member) && rules.allow(Role::Admin));
     }
 
     #[test]

@@ -150,7 +150,7 @@ async fn a_definition_is_replaced(world: &World) -> BTreeSet<String> {
     actions["approvals"] = json!([{"effect": "email"}]);
     let prompt = json!({
         "name": "Digest", "trigger_type": "manual", "prompt": "Sum up", "system_prompt": "Be short.", "tools": [],
-        "schema": {"type": "object"}, "model": "a/b", "limits": {"calls": 3},
+        "schema": {"type": "object"}, "model": "stand-in/other", "limits": {"calls": 3},
     });
     let mut fields = BTreeSet::from(["dry_run".to_owned()]);
     for (definition, revision) in [(actions, 1), (prompt, 2)] {
