@@ -119,6 +119,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         queued_at: Some(queued.queued_at),
         significant: queued.significant.as_ref(),
         too_late: too_late(queued),
+        confirmed_after: queued.confirmed_after,
         ..ExecutionRequest::new(queued.execution_id, &queued.arguments)
     };
     let executed = deps.executor.execute(&tool, request, &context, None).await;

@@ -23,7 +23,7 @@ use crate::{
     backoff::Backoff,
     clients::Queue,
     error,
-    idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
+    idempotency::{Claim, Delivery, Idempotency, Key, Outcome, Ticket},
     models::{
         Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, Limit,
         OrganizationId, Timestamp, ToolId,
@@ -66,11 +66,21 @@ pub struct ExecutionRequest<'a> {
     pub too_late: Option<&'a str>,
     /// The remaining time that an effect needs to begin.
     pub needs: Duration,
+    /// See [`Delivery::confirmed_after`].
+    pub confirmed_after: Option<Timestamp>,
 }
 
 impl<'a> ExecutionRequest<'a> {
     pub fn new(id: ExecutionId, arguments: &'a Map<String, Value>) -> Self {
-        Self { id, arguments, queued_at: None, significant: None, too_late: None, needs: CALL_NEEDS }
+        Self {
+            id,
+            arguments,
+            queued_at: None,
+            significant: None,
+            too_late: None,
+            needs: CALL_NEEDS,
+            confirmed_after: None,
+        }
     }
 }
 
@@ -104,6 +114,16 @@ impl ClaimedAhead {
     pub fn is_mine(&self) -> bool {
         matches!(self.claim, Ok(Claim::Mine(_)))
     }
+
+    /// Whether the request needs no other claim. It was unknown whether the caller has confirmed the request anew.
+    fn settles(&self, key: &Key, request: ExecutionRequest<'_>) -> bool {
+        self.key == *key
+            && match self.claim {
+                Ok(Claim::Running) => false,
+                Ok(Claim::Completed(_)) => request.confirmed_after.is_none(),
+                _ => true,
+            }
+    }
 }
 
 impl Executor {
@@ -133,15 +153,15 @@ impl Executor {
         deadline: Deadline,
     ) -> ClaimedAhead {
         let key = effect_key(tool, subject, significant);
-        let claim = self.idempotency.claim(&key, delivery, lease(deadline), Deadline::after(Duration::ZERO)).await;
+        let at_once = Deadline::after(Duration::ZERO);
+        let claim = self.idempotency.claim(&key, delivery.into(), lease(deadline), at_once).await;
         ClaimedAhead { key, claim }
     }
 
     /// Waits for the result of a duplicate request in progress.
-    async fn claim(&self, key: &Key, context: &CallContext<'_>) -> Result<Claim> {
-        let deadline = context.deadline;
+    async fn claim(&self, key: &Key, delivery: Delivery<'_>, deadline: Deadline) -> Result<Claim> {
         let until = deadline.reserving(TWIN_RESERVE);
-        self.idempotency.claim(key, context.delivery, lease(deadline), until).await
+        self.idempotency.claim(key, delivery, lease(deadline), until).await
     }
 
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {
@@ -271,11 +291,9 @@ impl Executor {
         let key = effect_key(tool.id, context.subject, significant);
         let parts = Parts::of(tool, &arguments, context, &key);
         let (claim, held) = match ahead {
-            Some(ClaimedAhead { key: expected, claim }) if expected == key && !matches!(claim, Ok(Claim::Running)) => {
-                (claim?, None)
-            }
+            Some(ahead) if ahead.settles(&key, request) => (ahead.claim?.confirmed(request.confirmed_after), None),
             other => {
-                let (claimed, ()) = join!(self.claim_with_parts(&key, &parts, context), self.release(other));
+                let (claimed, ()) = join!(self.claim_with_parts(&key, &parts, request, context), self.release(other));
                 claimed?
             }
         };

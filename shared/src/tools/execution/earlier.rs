@@ -23,7 +23,7 @@ impl Executor {
             return Ok(None);
         };
         let key = effect_key(tool.id, context.subject, tool.significant(&arguments, context.conversation));
-        Ok(match self.claim(&key, context).await? {
+        Ok(match self.claim(&key, context.delivery.into(), context.deadline).await? {
             Claim::Mine(ticket) => {
                 self.settle(ticket, Outcome::Released).await;
                 None
