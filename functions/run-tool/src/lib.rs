@@ -7,6 +7,7 @@
 mod after_call;
 mod background;
 mod context;
+mod earlier_calls;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use shared::{
         PhoneNumber, Queued, QueuedExecution, Timestamp, Unowned,
     },
     platform,
+    receipts::Receipts,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, arguments},
 };
@@ -44,6 +46,8 @@ pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub executor: Executor,
+    /// Of the calls from which a caller returned.
+    pub receipts: Receipts,
     /// Where tools wait that send results after a call, and results wait for their worker.
     pub executions: Queue<Queued>,
 }
@@ -55,6 +59,7 @@ impl Deps {
             tools: Tools::new(database),
             calls: Calls::new(database),
             executor: platform.executor_in_calls()?.reached_at(platform.public_url()?),
+            receipts: platform.receipts()?,
             executions: platform.executions_queue()?,
         })
     }
@@ -99,6 +104,8 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         learn_usage(deps, organization, deadline),
     );
     let Some(row) = found(row)? else {
+        let call = call?;
+        let subject = call.as_ref().map_or(subject, |call| Subject::Call(call.first_call()));
         return drop_deleted(deps, queued, subject, &name, deadline).await;
     };
     let conversation =

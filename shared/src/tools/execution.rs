@@ -4,6 +4,7 @@
 //! tool.
 
 mod background;
+mod claimant;
 mod earlier;
 mod parts;
 
@@ -16,7 +17,10 @@ use std::{
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value, json};
 
-use self::parts::{ClaimedParts, Parts};
+use self::{
+    claimant::{claimant, counted_for, effect_key},
+    parts::{ClaimedParts, Parts},
+};
 use crate::{
     Deadline, Error, Result,
     actions::{self, ActionClients, ActionTool, Attempt},
@@ -288,7 +292,7 @@ impl Executor {
         }
         let significant = request.significant.cloned();
         let significant = significant.unwrap_or_else(|| tool.significant(&arguments, context.conversation));
-        let key = effect_key(tool.id, context.subject, significant);
+        let key = effect_key(tool.id, claimant(tool, context), significant);
         let parts = Parts::of(tool, &arguments, context, &key);
         let (claim, held) = match ahead {
             Some(ahead) if ahead.settles(&key, request) => (ahead.claim?.confirmed(request.confirmed_after), None),
@@ -376,7 +380,7 @@ impl Executor {
         if tool.limits.none() {
             return Ok(Room::free());
         }
-        let whose = counted_for(context);
+        let whose = counted_for(tool, context);
         let conversation = whose.as_deref().map(|whose| match context.subject {
             Subject::Run(_) | Subject::Action { .. } | Subject::Turn { .. } => Window::Run(whose),
             Subject::Call(_) | Subject::Caller(_) | Subject::Request(_) | Subject::Poll(_) => Window::Call(whose),
@@ -501,29 +505,6 @@ fn under_way() -> ToolOutcome {
 /// A claim must outlast its holder.
 fn lease(deadline: Deadline) -> Duration {
     deadline.remaining() + LEASE_RESERVE
-}
-
-fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value>) -> Key {
-    let (kind, whose) = subject.parts();
-    // Without the delivery's name: a model that repeats itself makes a new tool call of the same effect.
-    Key::new(&["tool", &tool.to_string(), kind, &whose], &Value::Object(significant))
-}
-
-/// The unit of `per_call`: a call or an automation's run. Without a call id it is the caller's current hour, so that omitting the
-/// id evades no limit. Test calls have no such limit.
-fn counted_for(context: &CallContext<'_>) -> Option<String> {
-    match context.subject {
-        _ if context.trigger == ExecutionOrigin::Test => None,
-        Subject::Call(call) => Some(call.to_string()),
-        Subject::Run(run) | Subject::Action { run, .. } => Some(format!("run:{run}")),
-        Subject::Turn { thread, .. } => Some(format!("thread:{thread}")),
-        Subject::Caller(_) | Subject::Request(_) | Subject::Poll(_) => {
-            let caller = context.conversation.caller.as_deref().unwrap_or_default();
-            // Hashed, because the counter needs no phone number. Call ids contain no colon.
-            let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);
-            Some(format!("caller:{}", key.as_str()))
-        }
-    }
 }
 
 fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {

@@ -7,7 +7,7 @@
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
 
-use super::{ExecutionRequest, Executor, effect_key, lease, recorded, under_way};
+use super::{ExecutionRequest, Executor, claimant, effect_key, lease, recorded, under_way};
 use crate::{
     Result,
     actions::{self, ActionTool, Attempt, EffectPart},
@@ -33,7 +33,7 @@ impl Parts {
         whole: &Key,
     ) -> Self {
         let parts = tool.parts(arguments, context.conversation).into_iter().map(|part| {
-            let key = effect_key(tool.id, context.subject, part.significant.clone());
+            let key = effect_key(tool.id, claimant(tool, context), part.significant.clone());
             (part, key)
         });
         let parts: Vec<_> = parts.collect();
