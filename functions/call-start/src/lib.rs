@@ -299,7 +299,8 @@ async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
 async fn claim(deps: &Deps, request: &[&str], incoming: &Incoming, deadline: Deadline) -> Result<Claim> {
     let key = Key::new(request, &Value::Null);
     // Twilio repeats a request within seconds. The same one hours later gets the same answer, and begins nothing.
-    deps.idempotency.claim(&key, Some(&incoming.call_sid), LEASE, deadline.reserving(TWIN_RESERVE)).await
+    let delivery = Some(incoming.call_sid.as_str()).into();
+    deps.idempotency.claim(&key, delivery, LEASE, deadline.reserving(TWIN_RESERVE)).await
 }
 
 async fn release(deps: &Deps, claim: Result<Claim>) {
@@ -448,6 +449,7 @@ fn queued(
         significant: None,
         tool_call_id: None,
         sends_result_of: None,
+        confirmed_after: None,
         queued_at: Timestamp::now(),
     }
 }

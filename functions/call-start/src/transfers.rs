@@ -3,7 +3,7 @@
 //! The row of the call says which destinations ring. `?rang=` is the number that rang, so a repeated request gets its
 //! earlier answer. If nobody answers, the caller returns in a new call with the same agent, whose context begins with the reason.
 
-use std::{collections::BTreeMap, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, slice, str::FromStr, time::Duration};
 
 use futures_util::join;
 use serde_json::{Map, Value};
@@ -274,6 +274,7 @@ impl Line<'_> {
         let call = Call {
             preface: Some(report),
             returned_from: Some(self.call.id.clone()),
+            former_calls: [self.call.earlier_calls(), slice::from_ref(&self.call.id)].concat(),
             results: BTreeMap::new(),
             ..begun(number, self.incoming, stream, tools, received_at, expires_at)
         };

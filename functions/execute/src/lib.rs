@@ -73,12 +73,12 @@ struct ToolCall;
 /// another status.
 ///
 /// An effect happens once. The same effect requested again in the same call within two minutes is answered from the
-/// record, regardless of the order and notation of its arguments. The same tool call delivered again, which its id
-/// tells, is answered from the record for five days. VAPI's `apiRequest` has no such id: there only the two minutes
-/// tell a redelivery from a repetition. Without the id of the call the caller's number stands for the call; without
-/// both, each request is by itself. An effect whose outcome is unknown is never repeated. Of a message to several
-/// people each is an effect: a corrected or longer list reaches only its new recipients, and the answer has the
-/// outcome for each.
+/// record, regardless of the order and notation of its arguments, unless it was read back and confirmed again after
+/// the caller had confirmed another effect. The same tool call delivered again, which its id tells, is answered from
+/// the record for five days. VAPI's `apiRequest` has no such id: there only the two minutes tell a redelivery from a
+/// repetition. Without the id of the call the caller's number stands for the call; without both, each request is by
+/// itself. An effect whose outcome is unknown is never repeated. Of a message to several people each is an effect: a
+/// corrected or longer list reaches only its new recipients, and the answer has the outcome for each.
 ///
 /// The caller's and the called number are VAPI's word. A call that came in through us has the numbers Twilio gave; of
 /// any other the called number must be one of the organization's.
@@ -164,16 +164,16 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
         };
         let (tool, row) = (&tool, &row);
         async move {
-            let told = match refused {
-                None => read_back::answer(deps, row, tool, request, &context).await,
-                refused => refused,
+            let confirmed = match refused {
+                None => read_back::confirmed(deps, row, tool, request, &context).await,
+                Some(refused) => Err(Box::new(refused)),
             };
-            match told {
-                Some(told) => deps.executor.skip(tool, request, &context, claim, told).await,
-                None if row.is_async => {
+            match confirmed {
+                Err(told) => deps.executor.skip(tool, request, &context, claim, *told).await,
+                Ok(request) if row.is_async => {
                     deps.executor.enqueue(&deps.executions, row, tool, request, &context, claim).await
                 }
-                None => deps.executor.execute(tool, request, &context, claim).await,
+                Ok(request) => deps.executor.execute(tool, request, &context, claim).await,
             }
         }
     });

@@ -8,7 +8,7 @@ use shared::{
     error,
     execution::{self, ExecutionRequest},
     idempotency::Key,
-    models::{Call, ExecutionStatus, NO_ARGUMENTS, ReadBack, SecondRequest, Tool},
+    models::{Call, ExecutionStatus, NO_ARGUMENTS, ReadBack, SecondRequest, Timestamp, Tool},
     tool::{CallContext, ToolOutcome},
 };
 
@@ -18,60 +18,90 @@ use crate::Deps;
 const ARGUMENTS_BUDGET: usize = 2 * 1024;
 const MOST_ATTEMPTS: usize = 5;
 
-/// The answer instead of an execution; `None` if the tool may act.
-pub(crate) async fn answer(
+/// The request, if the tool may act.
+///
+/// # Errors
+/// The answer instead of an execution.
+pub(crate) async fn confirmed<'a>(
     deps: &Deps,
     row: &Tool,
     tool: &ActionTool,
-    request: ExecutionRequest<'_>,
+    request: ExecutionRequest<'a>,
     context: &CallContext<'_>,
-) -> Option<ToolOutcome> {
-    row.confirms()?;
+) -> Result<ExecutionRequest<'a>, Box<ToolOutcome>> {
+    if row.confirms().is_none() {
+        return Ok(request);
+    }
     // The execution names the problem of the arguments.
-    let checked = tool.check(request.arguments).ok()?;
+    let Ok(checked) = tool.check(request.arguments) else { return Ok(request) };
     let Some(call) = &context.conversation.call else {
-        return Some(ToolOutcome::failed(
+        return Err(Box::new(ToolOutcome::failed(
             "Nothing was done: this tool needs the caller's confirmation, which only a call through Switchboard can take.",
-        ));
+        )));
     };
-    let consented = tool.consented(&checked.arguments, context.conversation);
-    let key = Key::new(&["read_back", &tool.id.to_string()], &Value::Object(consented));
-    match decide(deps, call, key.as_str(), context).await {
-        Ok(Decision::Acts) => None,
-        Ok(Decision::ReadsBack) => Some(read_back(row, &checked.arguments)),
-        Ok(Decision::CallIsOver) => Some(ToolOutcome::failed("Nothing was done: the call is over.")),
+    let told = match decide(deps, call, &Wish::of(tool, &checked.arguments, context), context).await {
+        Ok(Decision::Acts { confirmed_after }) => return Ok(ExecutionRequest { confirmed_after, ..request }),
+        Ok(Decision::ReadsBack) => read_back(row, &checked.arguments),
+        Ok(Decision::CallIsOver) => ToolOutcome::failed("Nothing was done: the call is over."),
         Err(outage) => {
             tracing::error!(tool.id = %row.id, "a confirmation could not be recorded: {}", error::chain(&outage));
-            Some(execution::unavailable())
+            execution::unavailable()
+        }
+    };
+    Err(Box::new(told))
+}
+
+/// Digests of what the caller hears, and of the effects of the request.
+struct Wish {
+    key: String,
+    effects: Vec<String>,
+}
+
+impl Wish {
+    fn of(tool: &ActionTool, arguments: &Map<String, Value>, context: &CallContext<'_>) -> Self {
+        let (id, conversation) = (tool.id.to_string(), context.conversation);
+        let digest = |scope: &str, arguments| Key::new(&[scope, &id], &Value::Object(arguments)).as_str().to_owned();
+        let parts = tool.parts(arguments, conversation).into_iter().map(|part| part.significant);
+        let effects = parts.chain([tool.significant(arguments, conversation)]);
+        Self {
+            effects: effects.map(|significant| digest("effect", significant)).collect(),
+            key: digest("read_back", tool.consented(arguments, conversation)),
         }
     }
 }
 
 enum Decision {
-    Acts,
+    Acts { confirmed_after: Option<Timestamp> },
     ReadsBack,
     CallIsOver,
 }
 
+impl Decision {
+    fn acts(asked: &ReadBack) -> Self {
+        Self::Acts { confirmed_after: asked.confirmed_after() }
+    }
+}
+
 /// Each write holds only for the request that was read. After a refusal the row is read anew: another request of the same message, or
 /// words of the caller, came between.
-async fn decide(deps: &Deps, call: &Call, key: &str, context: &CallContext<'_>) -> Result<Decision> {
+async fn decide(deps: &Deps, call: &Call, wish: &Wish, context: &CallContext<'_>) -> Result<Decision> {
     let (organization, window) = (context.organization, deps.executor.idempotency.window());
     let mut latest = call.read_back.clone();
     for _ in 0..MOST_ATTEMPTS {
-        let meaning =
-            latest.as_ref().map_or(SecondRequest::ReadsBackAnew, |asked| asked.second(key, context.delivery, window));
-        let decided = match (meaning, &latest) {
-            (SecondRequest::Repeats, _) => return Ok(Decision::Acts),
-            (SecondRequest::SameRequest, _) => return Ok(Decision::ReadsBack),
-            (SecondRequest::Acts, Some(asked)) => {
-                deps.calls.take_answer(organization, &call.id, asked, context.delivery).await?.then_some(Decision::Acts)
+        let second = latest.as_ref().map(|asked| (asked.second(&wish.key, context.delivery, window), asked));
+        let decided = match second {
+            Some((SecondRequest::Repeats, asked)) => return Ok(Decision::acts(asked)),
+            Some((SecondRequest::SameRequest, _)) => return Ok(Decision::ReadsBack),
+            Some((SecondRequest::Acts, asked)) => {
+                let taken = deps.calls.take_answer(organization, &call.id, asked, context.delivery).await?;
+                taken.then(|| Decision::acts(asked))
             }
-            (SecondRequest::Acts | SecondRequest::ReadsBackAnew, asked) => deps
-                .calls
-                .read_back(organization, &call.id, asked.as_ref(), &ReadBack::new(key.to_owned(), context.delivery))
-                .await?
-                .then_some(Decision::ReadsBack),
+            Some((SecondRequest::ReadsBackAnew, _)) | None => {
+                let seen = latest.as_ref();
+                let request = ReadBack::new(wish.key.clone(), wish.effects.clone(), context.delivery, seen);
+                let written = deps.calls.read_back(organization, &call.id, seen, &request).await?;
+                written.then_some(Decision::ReadsBack)
+            }
         };
         if let Some(decided) = decided {
             return Ok(decided);

@@ -79,6 +79,7 @@ pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadli
         significant: Some(tool.significant(&checked.arguments, &conversation)),
         tool_call_id: None,
         sends_result_of: Some(result.execution_id),
+        confirmed_after: None,
         queued_at,
     };
     deps.executions.send(&Queued::Execution(queued)).await?;

@@ -17,7 +17,7 @@ use shared::{
     store::{Added, AddedEarly},
 };
 
-use crate::Deps;
+use crate::{Deps, earlier_calls};
 
 /// The reason why nothing is sent any more.
 pub(crate) const OVER: &str = "the call is over";
@@ -144,7 +144,7 @@ pub(crate) async fn send_results(
     let Some(call) = deps.calls.take_context(organization, id, until).await? else { return Ok(()) };
     if call.is_over() {
         note(deps, &call, &[], false, Err(OVER)).await;
-    } else if let Some(message) = message(&call) {
+    } else if let Some(message) = message(&call, earlier_calls::preface(deps, &call, deadline).await) {
         let told: Vec<String> = call.results.keys().cloned().collect();
         tell(deps, &call, Message { text: &message, late: false }, &told, deadline).await;
     }
@@ -246,8 +246,8 @@ async fn is_over(deps: &Deps, call: &Call) -> bool {
     row.is_some_and(|row| row.is_over())
 }
 
-/// The call's preface, then the heading and a line for each tool with a result, in the order in which the tools were queued.
-fn message(call: &Call) -> Option<String> {
+/// The preface, then the heading and a line for each tool with a result, in the order in which the tools were queued.
+fn message(call: &Call, preface: Option<String>) -> Option<String> {
     let found =
         call.on_call_start.iter().filter_map(|tool| call.results.get(&tool.execution_id.to_string())?.as_deref());
     let (mut message, mut lines, mut left_out) = (HEADING.to_owned(), 0, 0);
@@ -265,9 +265,9 @@ fn message(call: &Call) -> Option<String> {
         message.push_str(&instead_of(format_args!("{left_out} more results")));
     }
     let results = (lines > 0).then_some(message);
-    match (&call.preface, results) {
+    match (preface, results) {
         (Some(preface), Some(results)) => Some(format!("{preface}\n{results}")),
-        (preface, results) => results.or_else(|| preface.clone()),
+        (preface, results) => results.or(preface),
     }
 }
 

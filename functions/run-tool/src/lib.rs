@@ -7,6 +7,7 @@
 mod after_call;
 mod background;
 mod context;
+mod earlier_calls;
 mod returned;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use shared::{
         PhoneNumber, Queued, QueuedExecution, Timestamp, Unowned,
     },
     platform,
+    receipts::Receipts,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, arguments},
 };
@@ -45,6 +47,8 @@ pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub executor: Executor,
+    /// Of the calls from which a caller returned.
+    pub receipts: Receipts,
     /// Where tools wait that send results after a call, and results wait for their worker.
     pub executions: Queue<Queued>,
 }
@@ -56,6 +60,7 @@ impl Deps {
             tools: Tools::new(database),
             calls: Calls::new(database),
             executor: platform.executor_in_calls()?,
+            receipts: platform.receipts()?,
             executions: platform.executions_queue()?,
         })
     }
@@ -100,6 +105,8 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         learn_usage(deps, organization, deadline),
     );
     let Some(row) = found(row)? else {
+        let call = call?;
+        let subject = call.as_ref().map_or(subject, |call| Subject::Call(call.first_call()));
         return drop_deleted(deps, queued, subject, &name, deadline).await;
     };
     let conversation =
@@ -120,6 +127,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         queued_at: Some(queued.queued_at),
         significant: queued.significant.as_ref(),
         too_late: too_late(queued),
+        confirmed_after: queued.confirmed_after,
         ..ExecutionRequest::new(queued.execution_id, &queued.arguments)
     };
     let executed = deps.executor.execute(&tool, request, &context, None).await;

@@ -110,7 +110,7 @@ pub use organization::{Contact, Member, Membership, NotARole, Organization, Orga
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, NotE164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
-pub use read_back::{Confirm, ReadBack, SecondRequest, SpeechTurn};
+pub use read_back::{Confirm, ConfirmedRequest, ReadBack, SecondRequest, SpeechTurn};
 pub use recipient_state::RecipientState;
 pub use reissue::{Reissue, ToolToReissue};
 pub use replay::{

@@ -18,7 +18,9 @@
 //! A *repetition* requests the same effect again: within the window (default two minutes, until `window_until`) it gets the
 //! recorded answer, later it is a new effect. A *redelivery* is the same request again, recognized by its delivery's name
 //! (`deliveries`: VAPI's tool-call ids, ids of queued executions): it gets the recorded answer while the row exists. Effects in
-//! progress or unknown are never claimed again. Rows stay for [`RETENTION`], longer than any queue keeps a message.
+//! progress or unknown are never claimed again. A request that the caller confirmed after another effect does not repeat an
+//! effect completed before that one ([`Delivery::confirmed_after`]). Rows stay for [`RETENTION`], longer than any queue keeps a
+//! message.
 //! `window_until`, `done_until` and `expires_at` are in seconds since 1970, `lease_until` in milliseconds. DynamoDB's TTL may
 //! lag by two days, so nothing depends on its deletions.
 
@@ -46,6 +48,10 @@ pub const RETENTION: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 const UNCLAIMED: &str = "attribute_not_exists(#id) OR #token = :token";
 /// An effect that a repetition may claim. Rows of an older version lack `window_until` and end with their window.
 const OVER: &str = "#status = :partial OR (#status = :completed AND (#window_until <= :now OR #expires_at <= :now))";
+
+/// An effect that a request confirmed anew may claim, also if a claim made ahead of the confirmation has noted its delivery.
+const CONFIRMED_ANEW: &str = "(#status = :completed AND (attribute_not_exists(#confirmed_after) OR \
+                              #confirmed_after < :confirmed_after))";
 
 /// Time to withdraw a claim after a failed write.
 const WITHDRAW_WITHIN: Duration = Duration::from_millis(500);
@@ -87,6 +93,21 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
+/// A request for an effect.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// A name that survives redelivery, if the request has one.
+    pub name: Option<&'a str>,
+    /// When the caller confirmed another effect before confirming this one; the same in each delivery.
+    pub confirmed_after: Option<Timestamp>,
+}
+
+impl<'a> From<Option<&'a str>> for Delivery<'a> {
+    fn from(name: Option<&'a str>) -> Self {
+        Self { name, confirmed_after: None }
+    }
+}
+
 #[derive(Debug)]
 pub enum Claim {
     /// The caller must cause the effect, except the parts in [`Ticket::done`].
@@ -104,6 +125,15 @@ impl Claim {
         match self {
             Self::Mine(ticket) => Some(ticket),
             _ => None,
+        }
+    }
+
+    /// Adds the confirmation to a claim made ahead of it.
+    #[must_use]
+    pub fn confirmed(self, confirmed_after: Option<Timestamp>) -> Self {
+        match self {
+            Self::Mine(ticket) => Self::Mine(Ticket { confirmed_after, ..ticket }),
+            other => other,
         }
     }
 }
@@ -128,6 +158,7 @@ pub struct Ticket {
     /// Expiry of `done`, in seconds since 1970.
     done_until: i64,
     delivery: Option<String>,
+    confirmed_after: Option<Timestamp>,
     /// Earlier deliveries were answered from this row, and must still be if this claim is released.
     answered_before: bool,
 }
@@ -204,9 +235,9 @@ impl Idempotency {
         Self { retention, ..self }
     }
 
-    /// Claims an effect, in one round trip if unclaimed. `delivery`: a name that survives redelivery, if the request has one.
-    /// `lease` must outlast the caller: an older claim counts as unknown. Waits for a running duplicate until `deadline`.
-    pub async fn claim(&self, key: &Key, delivery: Option<&str>, lease: Duration, deadline: Deadline) -> Result<Claim> {
+    /// Claims an effect, in one round trip if unclaimed. `lease` must outlast the caller: an older claim counts as unknown. Waits
+    /// for a running duplicate until `deadline`.
+    pub async fn claim(&self, key: &Key, delivery: Delivery<'_>, lease: Duration, deadline: Deadline) -> Result<Claim> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
             if let Some(claim) = self.try_claim(key, delivery, lease).await? {
@@ -225,7 +256,7 @@ impl Idempotency {
     /// If any effect cannot be claimed; then none is.
     pub async fn claim_all(
         &self,
-        keys: &[(&Key, Option<&str>)],
+        keys: &[(&Key, Delivery<'_>)],
         lease: Duration,
         deadline: Deadline,
     ) -> Result<Option<Vec<Claim>>> {
@@ -260,7 +291,8 @@ impl Idempotency {
     }
 
     /// `None`: a duplicate is running.
-    async fn try_claim(&self, key: &Key, delivery: Option<&str>, lease: Duration) -> Result<Option<Claim>> {
+    async fn try_claim(&self, key: &Key, requested: Delivery<'_>, lease: Duration) -> Result<Option<Claim>> {
+        let Delivery { name: delivery, confirmed_after } = requested;
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
         // `done`, `deliveries` and `answer` stay: a retry after our own lost answer must still find them.
@@ -274,12 +306,20 @@ impl Idempotency {
             (":expires", number(now.plus(self.retention).as_seconds())),
             (":now", number(now.as_seconds())),
         ]);
-        let claim = match delivery {
-            Some(delivery) => claim
-                .and(" ADD #deliveries :deliveries")
-                .when(format!("{UNCLAIMED} OR (({OVER}) AND NOT contains(#deliveries, :delivery))"))
-                .with([(":delivery", text(delivery)), (":deliveries", one(delivery))]),
-            None => claim.when(format!("{UNCLAIMED} OR {OVER}")),
+        let (claim, free) = match delivery {
+            Some(delivery) => (
+                claim
+                    .and(" ADD #deliveries :deliveries")
+                    .with([(":delivery", text(delivery)), (":deliveries", one(delivery))]),
+                format!("{UNCLAIMED} OR (({OVER}) AND NOT contains(#deliveries, :delivery))"),
+            ),
+            None => (claim, format!("{UNCLAIMED} OR {OVER}")),
+        };
+        let claim = match confirmed_after {
+            Some(after) => claim
+                .when(format!("{free} OR {CONFIRMED_ANEW}"))
+                .with([(":confirmed_after", number(after.as_millis()))]),
+            None => claim.when(free),
         };
         let claimed = match claim.attempt().await {
             Ok(claimed) => claimed,
@@ -297,7 +337,8 @@ impl Idempotency {
                 let done = if done_until > now.as_seconds() { done } else { Map::new() };
                 let answered_before = deliveries.iter().any(|known| Some(known.as_str()) != delivery);
                 let delivery = delivery.map(str::to_owned);
-                let ticket = Ticket { key: key.clone(), token, done, done_until, delivery, answered_before };
+                let key = key.clone();
+                let ticket = Ticket { key, token, done, done_until, delivery, confirmed_after, answered_before };
                 return Ok(Some(Claim::Mine(ticket)));
             }
             WriteResult::Refused(row) => from_item(row)?,
@@ -326,6 +367,7 @@ impl Idempotency {
                     done: Map::new(),
                     done_until: 0,
                     delivery: None,
+                    confirmed_after: None,
                     answered_before: false,
                 };
                 self.record(ticket, Outcome::Unknown { answer: Value::Null, done: Map::new() }).await?;
@@ -362,7 +404,8 @@ impl Idempotency {
             Outcome::Unknown { answer, done } => ("unknown", answer, done, 0),
             Outcome::Released => return self.release(ticket).await,
         };
-        self.table
+        let recorded = self
+            .table
             .update(
                 id(&ticket.key.0),
                 "SET #status = :status, #answer = :answer, #done = :done, #done_until = :done_until, \
@@ -378,10 +421,14 @@ impl Idempotency {
                 (":expires", number(until(self.retention))),
                 (":token", text(&ticket.token)),
                 (":in_progress", text("in_progress")),
-            ])
-            .unless_refused()
-            .await
-            .map(drop)
+            ]);
+        let recorded = match ticket.confirmed_after {
+            Some(after) => recorded
+                .and(", #confirmed_after = :confirmed_after")
+                .with([(":confirmed_after", number(after.as_millis()))]),
+            None => recorded,
+        };
+        recorded.unless_refused().await.map(drop)
     }
 
     /// An unknown effect has happened after all, with this answer.

@@ -4,6 +4,7 @@
 //! tool.
 
 mod background;
+mod claimant;
 mod earlier;
 mod parts;
 
@@ -17,6 +18,7 @@ use futures_util::{future::join_all, join};
 use serde_json::{Map, Value, json};
 
 use self::{
+    claimant::{claimant, counted_for, effect_key},
     earlier::beside_earlier,
     parts::{ClaimedParts, Parts},
 };
@@ -26,7 +28,7 @@ use crate::{
     backoff::Backoff,
     clients::Queue,
     error,
-    idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
+    idempotency::{Claim, Delivery, Idempotency, Key, Outcome, Ticket},
     models::{
         Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, Limit,
         OrganizationId, Timestamp, ToolId,
@@ -69,11 +71,21 @@ pub struct ExecutionRequest<'a> {
     pub too_late: Option<&'a str>,
     /// The remaining time that an effect needs to begin.
     pub needs: Duration,
+    /// See [`Delivery::confirmed_after`].
+    pub confirmed_after: Option<Timestamp>,
 }
 
 impl<'a> ExecutionRequest<'a> {
     pub fn new(id: ExecutionId, arguments: &'a Map<String, Value>) -> Self {
-        Self { id, arguments, queued_at: None, significant: None, too_late: None, needs: CALL_NEEDS }
+        Self {
+            id,
+            arguments,
+            queued_at: None,
+            significant: None,
+            too_late: None,
+            needs: CALL_NEEDS,
+            confirmed_after: None,
+        }
     }
 }
 
@@ -107,6 +119,16 @@ impl ClaimedAhead {
     pub fn is_mine(&self) -> bool {
         matches!(self.claim, Ok(Claim::Mine(_)))
     }
+
+    /// Whether the request needs no other claim. It was unknown whether the caller has confirmed the request anew.
+    fn settles(&self, key: &Key, request: ExecutionRequest<'_>) -> bool {
+        self.key == *key
+            && match self.claim {
+                Ok(Claim::Running) => false,
+                Ok(Claim::Completed(_)) => request.confirmed_after.is_none(),
+                _ => true,
+            }
+    }
 }
 
 impl Executor {
@@ -129,15 +151,15 @@ impl Executor {
         deadline: Deadline,
     ) -> ClaimedAhead {
         let key = effect_key(tool, subject, significant);
-        let claim = self.idempotency.claim(&key, delivery, lease(deadline), Deadline::after(Duration::ZERO)).await;
+        let at_once = Deadline::after(Duration::ZERO);
+        let claim = self.idempotency.claim(&key, delivery.into(), lease(deadline), at_once).await;
         ClaimedAhead { key, claim }
     }
 
     /// Waits for the result of a duplicate request in progress.
-    async fn claim(&self, key: &Key, context: &CallContext<'_>) -> Result<Claim> {
-        let deadline = context.deadline;
+    async fn claim(&self, key: &Key, delivery: Delivery<'_>, deadline: Deadline) -> Result<Claim> {
         let until = deadline.reserving(TWIN_RESERVE);
-        self.idempotency.claim(key, context.delivery, lease(deadline), until).await
+        self.idempotency.claim(key, delivery, lease(deadline), until).await
     }
 
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {
@@ -264,14 +286,12 @@ impl Executor {
         }
         let significant = request.significant.cloned();
         let significant = significant.unwrap_or_else(|| tool.significant(&arguments, context.conversation));
-        let key = effect_key(tool.id, context.subject, significant);
+        let key = effect_key(tool.id, claimant(tool, context), significant);
         let parts = Parts::of(tool, &arguments, context, &key);
         let (claim, held) = match ahead {
-            Some(ClaimedAhead { key: expected, claim }) if expected == key && !matches!(claim, Ok(Claim::Running)) => {
-                (claim?, None)
-            }
+            Some(ahead) if ahead.settles(&key, request) => (ahead.claim?.confirmed(request.confirmed_after), None),
             other => {
-                let (claimed, ()) = join!(self.claim_with_parts(&key, &parts, context), self.release(other));
+                let (claimed, ()) = join!(self.claim_with_parts(&key, &parts, request, context), self.release(other));
                 claimed?
             }
         };
@@ -355,7 +375,7 @@ impl Executor {
         if tool.limits.none() {
             return Ok(Room::free());
         }
-        let whose = counted_for(context);
+        let whose = counted_for(tool, context);
         let conversation = whose.as_deref().map(|whose| match context.subject {
             Subject::Run(_) | Subject::Action { .. } | Subject::Turn { .. } => Window::Run(whose),
             Subject::Call(_) | Subject::Caller(_) | Subject::Request(_) | Subject::Poll(_) => Window::Call(whose),
@@ -480,29 +500,6 @@ fn under_way() -> ToolOutcome {
 /// A claim must outlast its holder.
 fn lease(deadline: Deadline) -> Duration {
     deadline.remaining() + LEASE_RESERVE
-}
-
-fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value>) -> Key {
-    let (kind, whose) = subject.parts();
-    // Without the delivery's name: a model that repeats itself makes a new tool call of the same effect.
-    Key::new(&["tool", &tool.to_string(), kind, &whose], &Value::Object(significant))
-}
-
-/// The unit of `per_call`: a call or an automation's run. Without a call id it is the caller's current hour, so that omitting the
-/// id evades no limit. Test calls have no such limit.
-fn counted_for(context: &CallContext<'_>) -> Option<String> {
-    match context.subject {
-        _ if context.trigger == ExecutionOrigin::Test => None,
-        Subject::Call(call) => Some(call.to_string()),
-        Subject::Run(run) | Subject::Action { run, .. } => Some(format!("run:{run}")),
-        Subject::Turn { thread, .. } => Some(format!("thread:{thread}")),
-        Subject::Caller(_) | Subject::Request(_) | Subject::Poll(_) => {
-            let caller = context.conversation.caller.as_deref().unwrap_or_default();
-            // Hashed, because the counter needs no phone number. Call ids contain no colon.
-            let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);
-            Some(format!("caller:{}", key.as_str()))
-        }
-    }
 }
 
 fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::{
     Deadline, Error, Result,
     actions::ToolConfig,
+    cut::fit,
     described::Described,
     models::{
         Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, Timestamp, Tool, ToolEffect,
@@ -20,6 +21,8 @@ use crate::{
 /// Executions in a record, the newest ones: pages, and executions per page.
 const MOST_PAGES: usize = 5;
 const PAGE: i32 = 200;
+/// Bytes of an effect's arguments for the model.
+const ARGUMENTS_BUDGET: usize = 512;
 
 #[derive(Clone)]
 pub struct Receipts {
@@ -169,6 +172,18 @@ impl CallReceipt {
         lines.collect()
     }
 
+    /// The effects for the model of a later call: those that happened, and those that may have. Without the transfer that ended
+    /// the call.
+    pub fn effects(&self, record: &CallRecord) -> [Vec<String>; 2] {
+        let transfer =
+            record.call.as_ref().and_then(|call| call.transfer.as_ref()).map(|transfer| transfer.execution_id);
+        [&self.done, &self.unknown].map(|lines| {
+            let acts = |line: &&ReceiptLine| line.effect != Some(ToolEffect::None);
+            let stays = |line: &&ReceiptLine| Some(line.execution_id) != transfer;
+            lines.iter().filter(acts).filter(stays).filter_map(ReceiptLine::told).collect()
+        })
+    }
+
     pub const fn is_final(&self) -> bool {
         self.is_final
     }
@@ -252,6 +267,12 @@ impl CallReceipt {
 }
 
 impl ReceiptLine {
+    /// Name and arguments; `None` for a deleted tool.
+    fn told(&self) -> Option<String> {
+        let arguments = fit(Value::Object(self.arguments.clone()), ARGUMENTS_BUDGET);
+        self.tool.as_ref().map(|name| format!("{name} {arguments}"))
+    }
+
     fn of(execution: &Execution, tool: Option<&Tool>) -> Self {
         Self {
             execution_id: execution.id,

@@ -133,6 +133,23 @@ async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() 
     }
 }
 
+/// Its effects are those of the first call, which is known only with the row.
+#[tokio::test]
+async fn an_effect_in_a_call_to_which_the_caller_returned_waits_for_one_more() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    world.incoming_call(&world.home, "again", &phone(1));
+    world.aws.change("calls", "again", json!({"returned_from": "first"}));
+    let mut call = world.call(&tool, json!({"text": "Hello"}));
+    call.call_id = Some("again".to_owned());
+    let Asked { answer, waited, .. } = measured(&world, "execute", &world.vapi_event(&call)).await;
+    answer.result();
+    let beside = vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"];
+    let claim = vec!["DeleteItem idempotency", "UpdateItem idempotency"];
+    assert_eq!(summary(&waited), [beside, claim, vec!["UpdateItem idempotency"]]);
+}
+
 /// The claim is made before the tool is known, under the expected key.
 #[tokio::test]
 async fn an_effect_in_odd_words_waits_for_one_more_only_where_the_words_cannot_be_foreseen() {

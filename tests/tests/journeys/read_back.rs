@@ -66,6 +66,17 @@ const DONE: [&str; 10] = [
     "TAaCcUAaCcU",
 ];
 
+/// A wish confirmed again after another one, and how often something was done.
+const CHANGED: [(&str, usize); 6] = [
+    ("TAaCcTUAaCcUTAaCcT", 3),
+    ("TAaCcTUAaCcUTAaCcTTT", 3),
+    ("TAaCcTUAaCcUTAaCcTUAaCcU", 4),
+    // The other wish was not confirmed.
+    ("TAaCcTUTAaCcT", 1),
+    ("TAaCcTUAaCcUTUAaCcU", 2),
+    ("TAaCcTUAaCcUTAaCT", 3),
+];
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
     /// VAPI's `apiRequest`.
@@ -161,6 +172,84 @@ async fn a_confirmed_request_acts_once() {
         for script in DONE {
             assert_eq!(played(&world, &tool, script, manner).await, 1, "{script} {manner:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_wish_confirmed_again_after_another_acts_again() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    for manner in [Manner::Plain, Manner::Twice, Manner::Spelled] {
+        for (script, done) in CHANGED {
+            assert_eq!(played(&world, &tool, script, manner).await, done, "{script} {manner:?}");
+        }
+    }
+}
+
+/// Asks, hears the caller and asks again; returns the last request and its answer.
+async fn wished(world: &World, tool: &Value, id: &str, arguments: &Value) -> (Event, Value) {
+    let [asks, acts] = ["asks", "acts"].map(|step| {
+        let event = tool_calls(world, tool, "call-1", &format!("{id}-{step}"), "");
+        let mut body: Value = serde_json::from_str(event.to_json()["body"].as_str().unwrap()).unwrap();
+        body["message"]["toolCallList"][0]["function"]["arguments"] = arguments.clone();
+        event.text(body.to_string())
+    });
+    let told = world.send("execute", &asks).await.expect(200).to_string();
+    assert!(told.contains("Nothing has been done yet"), "{told}");
+    for step in "AaCc".chars() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        speech(world, "call-1", step).await;
+    }
+    let answer = world.send("execute", &acts).await.expect(200);
+    (acts, answer)
+}
+
+#[tokio::test]
+async fn a_redelivered_wish_that_was_confirmed_again_is_answered_from_the_record() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    for (number, text) in ["Tuesday", "Wednesday", "Tuesday"].into_iter().enumerate() {
+        let (event, answer) = wished(&world, &tool, &number.to_string(), &json!({"text": text})).await;
+        assert_eq!(world.send("execute", &event).await.expect(200), answer);
+        assert_eq!(world.twilio.messages().len(), number + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_background_wish_confirmed_again_acts_again() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["confirm"] = json!("read_back");
+    config["async"] = json!(true);
+    let tool = world.attached(&config).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    for (number, text) in ["Tuesday", "Wednesday", "Tuesday"].into_iter().enumerate() {
+        let (event, _) = wished(&world, &tool, &number.to_string(), &json!({"text": text})).await;
+        world.send("execute", &event).await.expect(200);
+        world.run_queued().await;
+        assert_eq!(world.twilio.messages().len(), number + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_confirmed_longer_list_reaches_only_its_new_recipients() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["confirm"] = json!("read_back");
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    for (text, others, sent) in [
+        ("Tuesday", vec![phone(2)], 2),
+        ("Tuesday", vec![phone(2), phone(3)], 3),
+        ("Tuesday", vec![phone(2), phone(3), phone(4)], 4),
+        ("Wednesday", vec![phone(2)], 6),
+        ("Tuesday", vec![phone(2)], 8),
+    ] {
+        let id = format!("{text}-{sent}");
+        wished(&world, &tool, &id, &json!({"text": text, "recipients": others})).await;
+        assert_eq!(world.twilio.messages().len(), sent, "{id}");
     }
 }
 

@@ -192,6 +192,9 @@ pub struct Call {
     /// The call that was transferred before the caller returned to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returned_from: Option<CallId>,
+    /// The calls of the same phone call before this one, the first one first. Absent in rows of an older version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_calls: Vec<CallId>,
     /// The first line of the context for the model; dropped at the end of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preface: Option<String>,
@@ -392,12 +395,23 @@ impl Call {
             transfers: Vec::new(),
             transfer: None,
             returned_from: None,
+            former_calls: Vec::new(),
             preface: None,
             claim_check: None,
             created_at: now,
             updated_at: now,
             expires_at: Some(expires_at),
         }
+    }
+
+    /// The calls from which the caller returned, the first one first.
+    pub fn earlier_calls(&self) -> &[CallId] {
+        if self.former_calls.is_empty() { self.returned_from.as_slice() } else { &self.former_calls }
+    }
+
+    /// The first call of the caller's phone call.
+    pub fn first_call(&self) -> &CallId {
+        self.earlier_calls().first().unwrap_or(&self.id)
     }
 
     pub fn waits_for_answer(&self) -> bool {

@@ -42,5 +42,8 @@ pub struct QueuedExecution {
     /// The execution whose result it sends, because the call is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends_result_of: Option<ExecutionId>,
+    /// When the caller confirmed another effect before confirming this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_after: Option<Timestamp>,
     pub queued_at: Timestamp,
 }

@@ -41,6 +41,21 @@ pub struct ReadBack {
     pub acted_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_by: Option<String>,
+    /// Digests of the effects it asks for, of each recipient too. Requests of an older version have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<String>,
+    /// The latest request before it that the caller confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_before: Option<ConfirmedRequest>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfirmedRequest {
+    pub effects: Vec<String>,
+    pub at: Timestamp,
+    /// [`ReadBack::confirmed_after`] of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,9 +82,33 @@ impl ReadBack {
     /// The record of an effect expires in whole seconds.
     const MARGIN: Duration = Duration::from_secs(2);
 
-    pub fn new(key: String, asked_by: Option<&str>) -> Self {
-        let asked_by = asked_by.map(str::to_owned);
-        Self { key, at: Timestamp::now(), asked_by, heard: Vec::new(), acted_at: None, acted_by: None }
+    /// `previous`: the request that it replaces.
+    pub fn new(key: String, effects: Vec<String>, asked_by: Option<&str>, previous: Option<&Self>) -> Self {
+        let confirmed_before = previous.and_then(|previous| match previous.acted_at {
+            Some(at) => {
+                let (effects, after) = (previous.effects.clone(), previous.confirmed_after());
+                Some(ConfirmedRequest { effects, at, after })
+            }
+            None => previous.confirmed_before.clone(),
+        });
+        Self {
+            key,
+            at: Timestamp::now(),
+            asked_by: asked_by.map(str::to_owned),
+            heard: Vec::new(),
+            acted_at: None,
+            acted_by: None,
+            effects,
+            confirmed_before,
+        }
+    }
+
+    /// When the caller confirmed another effect before this request: a record from before that is no answer to it. A request that
+    /// shares an effect with the latest confirmed one, such as a longer list of recipients, continues that one.
+    pub fn confirmed_after(&self) -> Option<Timestamp> {
+        let before = self.confirmed_before.as_ref()?;
+        let continues = before.effects.is_empty() || before.effects.iter().any(|effect| self.effects.contains(effect));
+        if continues { before.after } else { Some(before.at) }
     }
 
     /// `window`: how long the record answers a repetition.
@@ -126,7 +165,7 @@ mod tests {
     /// `A` and `a`: the agent starts and stops; `C` and `c`: the caller. Each a second after the one before.
     fn after(turns: &str) -> ReadBack {
         let at = Timestamp::from_millis(Timestamp::now().as_millis() - 100_000);
-        let mut read_back = ReadBack { at, ..ReadBack::new("key".into(), Some("call_1")) };
+        let mut read_back = ReadBack { at, ..ReadBack::new("key".into(), Vec::new(), Some("call_1"), None) };
         for (second, turn) in (1..).zip(turns.chars()) {
             read_back.heard.push(SpeechTurn {
                 agent: turn.eq_ignore_ascii_case(&'a'),
@@ -172,5 +211,28 @@ mod tests {
         assert_eq!(acted(119).second("key", Some("call_3"), window), SecondRequest::ReadsBackAnew);
         assert_eq!(acted(999).second("key", Some("call_2"), window), SecondRequest::Repeats);
         assert_eq!(acted(999).second("key", None, window), SecondRequest::ReadsBackAnew);
+    }
+
+    #[test]
+    fn only_another_confirmed_effect_makes_an_earlier_record_no_answer() {
+        let at = |second: u64| Timestamp::from_millis(0).plus(Duration::from_secs(second));
+        let asked = |effects: &[&str], previous: Option<&ReadBack>| {
+            let effects = effects.iter().map(|effect| (*effect).to_owned()).collect();
+            ReadBack::new("key".into(), effects, None, previous)
+        };
+        let confirmed = |second: u64, asked: ReadBack| ReadBack { acted_at: Some(at(second)), ..asked };
+        let tuesday = confirmed(1, asked(&["tuesday"], None));
+        assert_eq!(tuesday.confirmed_after(), None);
+        assert_eq!(asked(&["tuesday"], Some(&tuesday)).confirmed_after(), None);
+        let considered = asked(&["wednesday"], Some(&tuesday));
+        assert_eq!(asked(&["tuesday"], Some(&considered)).confirmed_after(), None, "it was not confirmed");
+        let wednesday = confirmed(2, considered);
+        assert_eq!(wednesday.confirmed_after(), Some(at(1)));
+        let again = confirmed(3, asked(&["tuesday"], Some(&wednesday)));
+        assert_eq!(again.confirmed_after(), Some(at(2)));
+        let longer = asked(&["tuesday", "tuesday to Ana"], Some(&again));
+        assert_eq!(longer.confirmed_after(), Some(at(2)), "it continues the same effect");
+        let older = ReadBack { effects: Vec::new(), ..again };
+        assert_eq!(asked(&["tuesday"], Some(&older)).confirmed_after(), Some(at(2)), "an older version names none");
     }
 }

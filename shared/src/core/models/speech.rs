@@ -63,6 +63,7 @@ impl Speech {
     }
 
     /// Of a tool with `confirm`: any sentence of VAPI's would count as the one that is read back.
+    #[must_use]
     pub fn silenced(&self) -> Self {
         let silence = || Some(Sentence::Any(String::new()));
         Self { start: silence(), delayed: silence(), failed: self.failed.clone().filter(Sentence::is_silent) }

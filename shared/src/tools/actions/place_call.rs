@@ -15,7 +15,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use futures_util::{join, try_join};
+use futures_util::{future::join, try_join};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -269,8 +269,8 @@ impl PlaceCall {
             },
         };
         let placing = placing(services, &draft, &agent, attempt.claim)?;
-        let (answer, ()) =
-            join!(services.vapi.place_call(&account, call, context.deadline), name_placing(services, &placing));
+        let placed = services.vapi.place_call(&account, call, context.deadline);
+        let (answer, ()) = join(placed, name_placing(services, &placing)).await;
         match answer {
             Ok(placed) => {
                 let told = told(&draft, &placed);

@@ -43,6 +43,7 @@ impl Executor {
             significant: Some(tool.significant(&checked.arguments, context.conversation)),
             tool_call_id: context.delivery.map(str::to_owned),
             sends_result_of: None,
+            confirmed_after: request.confirmed_after,
             queued_at,
         });
         let (sent, ()) = join!(queue.send(&queued), self.release(claim));

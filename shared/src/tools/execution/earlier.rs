@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Executor, effect_key, replay, report, under_way};
+use super::{Executor, claimant, effect_key, replay, report, under_way};
 use crate::{
     Result,
     actions::{self, ActionTool},
@@ -51,8 +51,9 @@ impl Executor {
         let Some(Checked { arguments, .. }) = tool.check(arguments).ok().filter(|_| tool.spec.acts()) else {
             return Ok(None);
         };
-        let key = effect_key(tool.id, context.subject, tool.significant(&arguments, context.conversation));
-        Ok(match self.claim(&key, context).await? {
+        let significant = tool.significant(&arguments, context.conversation);
+        let key = effect_key(tool.id, claimant(tool, context), significant);
+        Ok(match self.claim(&key, context.delivery.into(), context.deadline).await? {
             Claim::Mine(ticket) => {
                 self.settle(ticket, Outcome::Released).await;
                 None

@@ -7,11 +7,11 @@
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
 
-use super::{ExecutionRequest, Executor, earlier::beside_earlier, effect_key, lease, recorded, under_way};
+use super::{ExecutionRequest, Executor, claimant, earlier::beside_earlier, effect_key, lease, recorded, under_way};
 use crate::{
     Result,
     actions::{self, ActionTool, Attempt, EffectPart},
-    idempotency::{Claim, Key, Outcome, Ticket},
+    idempotency::{Claim, Delivery, Key, Outcome, Ticket},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
@@ -33,7 +33,7 @@ impl Parts {
         whole: &Key,
     ) -> Self {
         let parts = tool.parts(arguments, context.conversation).into_iter().map(|part| {
-            let key = effect_key(tool.id, context.subject, part.significant.clone());
+            let key = effect_key(tool.id, claimant(tool, context), part.significant.clone());
             (part, key)
         });
         let parts: Vec<_> = parts.collect();
@@ -45,8 +45,9 @@ impl Parts {
     }
 
     /// The parts' keys. Only the whole has the delivery's name: a redelivery returns the answer of the whole.
-    fn keys(&self) -> impl Iterator<Item = (&Key, Option<&str>)> {
-        self.0.iter().map(|(_, key)| (key, None))
+    fn keys(&self, request: ExecutionRequest<'_>) -> impl Iterator<Item = (&Key, Delivery<'_>)> {
+        let delivery = Delivery { name: None, confirmed_after: request.confirmed_after };
+        self.0.iter().map(move |(_, key)| (key, delivery))
     }
 }
 
@@ -56,18 +57,20 @@ impl Executor {
         &self,
         key: &Key,
         parts: &Parts,
+        request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
     ) -> Result<(Claim, Option<Vec<Claim>>)> {
+        let delivery = Delivery { name: context.delivery, confirmed_after: request.confirmed_after };
         if parts.is_empty() {
-            return Ok((self.claim(key, context).await?, None));
+            return Ok((self.claim(key, delivery, context.deadline).await?, None));
         }
-        let keys: Vec<_> = std::iter::once((key, context.delivery)).chain(parts.keys()).collect();
+        let keys: Vec<_> = std::iter::once((key, delivery)).chain(parts.keys(request)).collect();
         let Some(mut claims) = self.claim_all(&keys, context).await? else { return Ok((Claim::Running, None)) };
         let whole = claims.remove(0);
         Ok((whole, Some(claims)))
     }
 
-    async fn claim_all(&self, keys: &[(&Key, Option<&str>)], context: &CallContext<'_>) -> Result<Option<Vec<Claim>>> {
+    async fn claim_all(&self, keys: &[(&Key, Delivery<'_>)], context: &CallContext<'_>) -> Result<Option<Vec<Claim>>> {
         let until = context.deadline.reserving(super::TWIN_RESERVE);
         self.idempotency.claim_all(keys, lease(context.deadline), until).await
     }
@@ -91,7 +94,7 @@ impl Executor {
         let ClaimedParts { whole, parts, held } = claimed;
         let held = match held {
             Some(held) => Ok(Some(held)),
-            None => self.claim_all(&parts.keys().collect::<Vec<_>>(), context).await,
+            None => self.claim_all(&parts.keys(request).collect::<Vec<_>>(), context).await,
         };
         let held = match held {
             Ok(Some(held)) => held,

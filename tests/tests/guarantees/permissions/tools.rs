@@ -155,8 +155,20 @@ pub(super) async fn run_tool(asked: &mut Permissions, world: &mut World, tools: 
     let lookup = world.tool(&lookup).await;
     world.incoming_call(&world.home, "over", &phone(1));
     world.aws.change("calls", "over", json!({"ended_at": Timestamp::now()}));
+    let home = world.home.organization_id.clone();
+    // A caller who returned after a transfer: the new agent is told the effects of the call before.
+    world.incoming_call(&world.home, "returned", &phone(1));
+    world.aws.change("calls", "returned", json!({"returned_from": "over", "preface": "The caller is back."}));
+    let done = json!({
+        "id": uuid::Uuid::now_v7(), "organization_id": home, "history_of": home, "organization_call": format!("{home}#over"),
+        "tool_id": sms["id"], "status": "succeeded", "started_at": "2026-11-20T16:20:52.123Z", "duration_ms": 7,
+        "expires_at": 4_000_000_000_i64,
+    });
+    world.aws.put("executions", &done);
     world.restart();
     world.aws.clear_operations();
+    let due = json!({"kind": "context_due", "organization_id": home, "call_id": "returned"});
+    world.aws.post("executions", &due.to_string());
     let run = json!({
         "kind": "run", "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
         "tool_id": lookup["id"], "call_id": "over", "caller": phone(1), "called": world.home.phone_number,

@@ -113,7 +113,7 @@ impl Effect<'_> {
     async fn try_claim(&self, request: usize) -> shared::Result<Claim> {
         let delivery = DELIVERIES[request].map(|name| name.to_string());
         let at_once = Deadline::after(Duration::ZERO);
-        self.real.claims.claim(&self.key, delivery.as_deref(), LEASE, at_once).await
+        self.real.claims.claim(&self.key, delivery.as_deref().into(), LEASE, at_once).await
     }
 
     async fn claim(&mut self, request: usize) -> Request {

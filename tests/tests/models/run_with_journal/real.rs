@@ -150,7 +150,8 @@ impl Work<'_> {
                     aws.change("idempotency", key.as_str(), json!({"lease_until": 1}));
                 }
                 let at_once = Deadline::after(Duration::ZERO);
-                let claimed = claims.claim(key, Some("its place"), LEASE, at_once).await.expect("the store answers");
+                let claimed =
+                    claims.claim(key, Some("its place").into(), LEASE, at_once).await.expect("the store answers");
                 self.invocations[invocation].ticket = claimed.mine();
                 let acts = after.invocations[invocation] == Phase::Act(action);
                 return self.invocations[invocation].ticket.is_some() == acts;
