@@ -94,7 +94,7 @@ async fn begin_all(
     let run = |tool: &StartedTool| {
         let mut run = queued(number.organization_id, starting, &incoming.caller, &incoming.called, tool);
         run.before_call = true;
-        (Queued::Execution(run), Duration::ZERO)
+        (Queued::Execution(Box::new(run)), Duration::ZERO)
     };
     let messages: Vec<_> = started.iter().map(run).collect();
     let (written, sent) = join!(deps.calls.put_starting(&row), set_off(deps, starting, &messages, ASIDE_WITHIN));

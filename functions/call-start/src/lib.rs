@@ -460,7 +460,7 @@ async fn start(deps: &Deps, call: &Call, early: &Early, within: Duration) -> boo
     let not_begun = call.on_call_start.iter().filter(|tool| !early.has_begun(tool));
     let run = |tool| queued(call.organization_id, &call.id, &call.caller_phone_number, &call.called_phone_number, tool);
     let mut messages: Vec<(Queued, Duration)> =
-        not_begun.map(|tool| (Queued::Execution(run(tool)), Duration::ZERO)).collect();
+        not_begun.map(|tool| (Queued::Execution(Box::new(run(tool))), Duration::ZERO)).collect();
     let has_untold = call.preface.is_some() || call.results.values().any(Option::is_some);
     if has_untold || !call.has_all_results() {
         let due = Queued::ContextDue { organization_id: call.organization_id, call_id: call.id.clone() };

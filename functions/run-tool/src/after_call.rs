@@ -82,7 +82,7 @@ pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadli
         confirmed_after: None,
         queued_at,
     };
-    deps.executions.send(&Queued::Execution(queued)).await?;
+    deps.executions.send(&Queued::Execution(Box::new(queued))).await?;
     let context = CallContext {
         organization,
         user: None,

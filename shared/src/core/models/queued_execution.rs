@@ -9,7 +9,7 @@ use super::{CallId, E164, ExecutionId, ExecutionOrigin, OrganizationId, Timestam
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queued {
     #[serde(rename = "run")]
-    Execution(QueuedExecution),
+    Execution(Box<QueuedExecution>),
     /// The start of a call has waited long enough for its tools: send the results that exist.
     ContextDue { organization_id: OrganizationId, call_id: CallId },
     /// A worker's turn to tell a call its results of background tools is over: tell the results left.

@@ -30,7 +30,7 @@ impl Executor {
             }
         };
         let queued_at = Timestamp::now();
-        let queued = Queued::Execution(QueuedExecution {
+        let queued = Queued::Execution(Box::new(QueuedExecution {
             execution_id: request.id,
             organization_id: context.organization,
             tool_id: tool.id,
@@ -45,7 +45,7 @@ impl Executor {
             sends_result_of: None,
             confirmed_after: request.confirmed_after,
             queued_at,
-        });
+        }));
         let (sent, ()) = join!(queue.send(&queued), self.release(claim));
         let told = match sent {
             Ok(()) => {
