@@ -59,7 +59,7 @@ pub(super) fn example(name: &str) -> Value {
     read(&root().join(format!("../docs/examples/{name}.json")))
 }
 
-/// The steps of an example's test, with days for `@day+20`.
+/// The steps of an example's test, with days for `@day+20` and seconds since 1970 for `@seconds-60`.
 pub(super) fn script(name: &str) -> Value {
     let mut script = read(&root().join(format!("fixtures/examples/{name}.json")));
     with_days(&mut script);
@@ -72,6 +72,9 @@ fn with_days(value: &mut Value) {
             if let Some(days) = text.strip_prefix("@day").and_then(|days| days.parse::<i64>().ok()) {
                 let at = Timestamp::from_millis(Timestamp::now().as_millis() + days * 86_400_000).to_string();
                 at[..10].clone_into(text);
+            } else if let Some(seconds) = text.strip_prefix("@seconds").and_then(|seconds| seconds.parse::<i64>().ok())
+            {
+                *value = json!(Timestamp::now().as_seconds() + seconds);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(with_days),
