@@ -321,7 +321,11 @@ fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
         Parameter::Fixed { value: Value::String(text), .. } if text.chars().count() > LONGEST_TEXT => {
             fields.problem("text.value", format!("must have at most {LONGEST_TEXT} characters"));
         }
-        Parameter::Fixed { value: Value::String(_), .. } => {}
+        Parameter::Fixed { value: Value::String(text), .. } => {
+            if let Some(mistake) = super::variables::unknown_in(text) {
+                fields.problem("text.value", mistake);
+            }
+        }
         Parameter::Fixed { .. } => fields.problem("text.value", "must be text"),
         Parameter::Ai { schema, .. } if schema.get("type") != Some(&json!("string")) => {
             fields.problem("text.schema.type", "must be string");
