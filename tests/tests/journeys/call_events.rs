@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, World, ai_sms, aws::Trouble, phone, webhooks::Signer};
+use tests::{Answer, Event, Fault, World, ai_sms, automation::AMPLE, aws::Trouble, phone, webhooks::Signer};
 use uuid::Uuid;
+
+use crate::catalogue::{files, load};
 
 const SHARED: &str = "/api/hooks/twilio";
 
@@ -69,6 +71,48 @@ async fn a_text_to_a_number_starts_its_automations_once() {
     post(&world, &token, &delivered).await.expect(200);
     post(&world, &token, &text(&world, "SM2", "Hello?")).await.expect(200);
     assert_eq!(runs(&world, &automation), 2);
+}
+
+/// The oldest number sends unless the tool is given another one of the organization.
+#[tokio::test]
+async fn a_text_is_answered_from_the_number_that_it_came_to() {
+    let world = World::start().await;
+    let files = files();
+    load(&world, &json!({"calls.json": files["calls.json"], "twilio.json": files["twilio.json"]})).await;
+    let newer = world.other.phone_number.clone();
+    let texts = |name: &str, trigger: &Value, parameters: &Value| {
+        let mut definition = json!({
+            "name": name, "actions": [{"id": "text", "tool": "twilio_send_sms", "parameters": parameters}],
+            "fingerprints": {"twilio_send_sms": world.fingerprint("twilio_send_sms")},
+        });
+        definition.as_object_mut().unwrap().extend(trigger.as_object().unwrap().clone());
+        definition
+    };
+    let theirs = json!({"recipients": [phone(1)], "from": newer, "text": "Hi."});
+    let by_hand = world.active(&texts("By hand", &json!({"trigger_type": "manual"}), &theirs)).await;
+    let run = world.run_by_hand(&by_hand, &json!({})).await.expect(202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let shown = world.run(run["id"].as_str().unwrap()).await.expect(200);
+    let error = shown["actions"][0]["error"].as_str().unwrap();
+    assert!(error.contains("\"from\" must be one of the organization's registered phone numbers"), "{error}");
+    assert!(world.twilio.requests().is_empty());
+
+    let home = json!({
+        "organization_id": world.home.organization_id, "agent_id": world.home.agent_id, "created_at": "2099-01-01T00:00:00.000Z",
+    });
+    world.aws.change("phone_numbers", &world.other.phone_number_id, home);
+    let trigger = json!({
+        "trigger_type": "webhook", "trigger_config": {"service": "Calls", "event_type": "sms.received"},
+    });
+    let answer = json!({"recipients": ["{{sms.from}}"], "from": "{{sms.to}}", "text": "Thank you."});
+    world.active(&texts("Answer texts", &trigger, &answer)).await;
+    let mut form = text(&world, "SM1", "Hello?");
+    (form["AccountSid"], form["To"]) = (json!(world.other.twilio_sid), json!(newer));
+    post(&world, &world.other.twilio_token.clone(), &form).await.expect(200);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let sent = world.twilio.messages();
+    let numbers: Vec<_> = sent.iter().map(|message| (message.from.as_str(), message.to.as_str())).collect();
+    assert_eq!(numbers, [(newer.as_str(), phone(1).as_str())]);
 }
 
 #[tokio::test]
