@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use tests::{Answer, Event, Fault, World, ai_sms, automation::AMPLE, aws::Trouble, phone, webhooks::Signer};
 use uuid::Uuid;
 
-use crate::catalogue::{files, load};
+use crate::{
+    catalogue::{files, load},
+    claims::example,
+};
 
 const SHARED: &str = "/api/hooks/twilio";
 
@@ -391,54 +394,31 @@ async fn a_queued_tool_that_fails_or_was_deleted_is_an_event() {
     assert_eq!(runs(&world, &automation), 2);
 }
 
-/// "When a caller hangs up without a booking, text them."
+/// "When a caller hangs up without a booking, text them." A call that we placed has no caller.
 #[tokio::test]
 async fn a_caller_who_hangs_up_without_a_booking_is_texted() {
     let world = World::start().await;
-    world.catalogue_service("calls");
-    let ai = |prompt: &str| json!({"mode": "ai", "prompt": prompt});
-    let tool = world
-        .tool(&json!({
-            "type": "sms", "label": "Text a caller",
-            "from": {"type": "specific_number", "phone_number_id": world.home.phone_number_id},
-            "text": ai("What to say"), "recipients": ai("The caller"),
-        }))
-        .await;
-    let name = tool["name"].as_str().unwrap();
-    let sms = "Sorry that we did not find a time. Reply to this message to book.";
-    let automation = world
-        .active(&json!({
-            "name": "Missed bookings", "trigger_type": "webhook",
-            "trigger_config": {
-                "service": "Calls", "event_type": "call.ended",
-                "filters": {"operator": "AND", "clauses": [
-                    {"path": "receipt.tools_done", "op": "not_contains", "value": "book_appointment"},
-                    {"path": "call.caller_phone_number", "op": "starts_with", "value": "+"},
-                ]},
-            },
-            "actions": [{
-                "id": "text", "tool": name,
-                "parameters": {"recipients": ["{{call.caller_phone_number}}"], "text": sms},
-            }],
-            "fingerprints": {name: "v0"},
-        }))
-        .await;
+    load(&world, &json!({"twilio.json": files()["twilio.json"]})).await;
     // Their answer reaches another automation.
     let answers = listener(&world, "sms.received", &Value::Null).await;
-    world.incoming_call(&world.home, "call-1", &phone(1));
+    let mut recipe = example("\"Missed bookings\"");
+    recipe["fingerprints"] = json!({"twilio_send_sms": world.fingerprint("twilio_send_sms")});
+    let automation = world.active(&recipe).await;
     let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
-    let over = json!({"message": {
-        "type": "status-update", "status": "ended", "endedReason": "customer-ended-call", "call": {"id": "call-1"},
-    }});
-    world.send("calls", &Event::post("/api/vapi/events", &over).header("authorization", &bearer)).await.expect(200);
-    assert_eq!(world.run_scheduled_within(20).await, 0);
-    assert_eq!(runs(&world, &automation), 1);
-    for _each in 0..3 {
-        world.run_loop(std::time::Duration::from_secs(30)).await;
+    for (call, direction) in [("call-1", "inbound"), ("call-2", "outbound")] {
+        world.incoming_call(&world.home, call, &phone(1));
+        world.aws.change("calls", call, json!({"direction": direction}));
+        let over = json!({"message": {
+            "type": "status-update", "status": "ended", "endedReason": "customer-ended-call", "call": {"id": call},
+        }});
+        world.send("calls", &Event::post("/api/vapi/events", &over).header("authorization", &bearer)).await.expect(200);
+        assert_eq!(world.run_scheduled_within(20).await, 0);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        assert_eq!(runs(&world, &automation), 1, "{direction}");
     }
-    let sent = world.twilio.messages();
-    assert_eq!(sent.len(), 1, "{sent:?}");
-    assert!(json!(sent).to_string().contains("Sorry that we did not find a time"), "{sent:?}");
+    let [sent] = &world.twilio.messages()[..] else { panic!("one message") };
+    assert_eq!((&sent.to, &sent.from), (&phone(1), &world.home.phone_number));
+    assert!(sent.body.contains("Sorry that we did not find a time"), "{}", sent.body);
     post(&world, &world.home.twilio_token.clone(), &text(&world, "SM9", "Ten, please")).await.expect(200);
     assert_eq!(runs(&world, &answers), 1);
 }

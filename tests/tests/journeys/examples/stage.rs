@@ -203,7 +203,7 @@ impl Stage {
             let signer = Signer::StandardWebhooks(hook["secret"].as_str().unwrap());
             world.deliver_signed(&hook, signer, &step["body"]).await.expect(200);
         } else if let Some(call) = step["call"].as_str() {
-            self.call_ends(call, step["done"].as_str()).await;
+            self.call_ends(call, &step["row"], step["done"].as_str()).await;
         } else if step.get("time_comes").is_some() {
             self.time_comes();
         } else if step.get("approve").is_some() || step.get("refuse").is_some() {
@@ -235,12 +235,15 @@ impl Stage {
         body
     }
 
-    /// A call ends in which this tool did something.
-    async fn call_ends(&self, call: &str, done: Option<&str>) {
+    /// A call with these attributes ends in which this tool did something.
+    async fn call_ends(&self, call: &str, attributes: &Value, done: Option<&str>) {
         let world = &self.world;
         if world.aws.row("calls", call).is_none() {
             world.incoming_call(&world.home, call, &phone(1));
             world.aws.change("calls", call, json!({"direction": "inbound"}));
+            if !attributes.is_null() {
+                world.aws.change("calls", call, attributes.clone());
+            }
             if let Some(done) = done {
                 let tool = world.create(&ai_sms()).await.expect(201)["id"].as_str().unwrap().to_owned();
                 world.aws.change("tools", &tool, json!({"name": done}));
