@@ -186,6 +186,12 @@ impl Stage {
         } else if let Some(event) = step["event"].as_str() {
             let (service, event) = event.rsplit_once(' ').unwrap();
             let body = Self::body(step, service, event);
+            if let (Some(to), Some(from), Some(text)) =
+                (body["To"].as_str(), body["From"].as_str(), body["Body"].as_str())
+                && service == "Twilio"
+            {
+                world.twilio.take_message(to, from, text);
+            }
             let hook = self.hooks.lock().unwrap()[service].clone();
             by_hook(world, &hook, service, event, &body).await.expect(200);
         } else if let Some(event) = step["deployed"].as_str() {
