@@ -297,7 +297,7 @@ impl Sms {
         arguments: &Map<String, Value>,
     ) -> Result<Result<PhoneNumber, NoRequest>> {
         if let Some(named) = arguments.get("from").and_then(Value::as_str).filter(|_| self.takes_from) {
-            let row = match named.parse() {
+            let row = match named.parse::<E164>() {
                 Ok(number) => services.phone_numbers.with_number(context.organization, &number).await?,
                 Err(_not_e164) => None,
             };
