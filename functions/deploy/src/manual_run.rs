@@ -13,9 +13,10 @@ use crate::Deps;
 /// Run an automation by hand
 ///
 /// Starts a run with the given `trigger_data`, for any trigger type. The version that runs is the active one; another
-/// one can be named for a dry run, or by an administrator. Without an active version there are only dry runs, which
-/// change nothing outside and show their requests. An automation that has begun as many runs within the hour as it may
-/// begins none: then the run is over at once, with the status `run_limit`. So is a dry run after as many of the organization.
+/// one can be named for a dry run, or by an administrator, also of an automation that is not active. Otherwise such an
+/// automation has only dry runs, which change nothing outside and show their requests. An automation that has begun as
+/// many runs within the hour as it may begins none: then the run is over at once, with the status `run_limit`. So is a dry
+/// run after as many of the organization.
 ///
 /// With an `Idempotency-Key` the same key and body answer the same run and start nothing; after a 503 they try again.
 ///

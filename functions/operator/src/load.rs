@@ -386,18 +386,29 @@ fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> S
     let Some(before) = before else {
         return ServiceTool { version: counted(1), created_at: now, updated_at: now, ..tool };
     };
-    let (version, previous) = if before.fingerprint == tool.fingerprint {
-        (before.version.clone(), before.previous.clone())
-    } else {
-        let previous = PreviousTool {
-            fingerprint: before.fingerprint.clone(),
-            version: before.version.clone(),
-            parameters: before.parameters.clone(),
-            returns: before.returns.clone(),
-        };
-        (counted(before.version.parse().unwrap_or(0) + 1), Some(previous))
+    let ServiceTool { fingerprint, version, created_at, updated_at, .. } = before.clone();
+    if fingerprint == tool.fingerprint || only_adds_optional(before, &tool) {
+        let previous = before.previous.clone();
+        return ServiceTool { fingerprint, version, previous, created_at, updated_at, ..tool };
+    }
+    let next = counted(version.parse().unwrap_or(0) + 1);
+    let (parameters, returns) = (before.parameters.clone(), before.returns.clone());
+    let previous = Some(PreviousTool { fingerprint, version, parameters, returns });
+    ServiceTool { version: next, previous, created_at, updated_at, ..tool }
+}
+
+/// Whether a tool differs only in further optional parameters. Automations that were checked before do not use them.
+fn only_adds_optional(before: &ServiceTool, after: &ServiceTool) -> bool {
+    let with_parameters = |tool: &ServiceTool, parameters: &Value| {
+        ServiceTool::fingerprint_of(&tool.name, parameters, &tool.returns, &tool.binding)
     };
-    ServiceTool { version, previous, created_at: before.created_at, updated_at: before.updated_at, ..tool }
+    let mut without_new = after.parameters.clone();
+    let known = before.parameters.get("properties").and_then(Value::as_object);
+    let properties = without_new.get_mut("properties").and_then(Value::as_object_mut);
+    if let (Some(known), Some(properties)) = (known, properties) {
+        properties.retain(|name, _| known.contains_key(name));
+    }
+    with_parameters(before, &before.parameters) == with_parameters(after, &without_new)
 }
 
 /// A row as it is stored, without times and edition.

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     Error, Result,
+    error::found,
     models::{
         Act, AgentId, E164, Intent, IntentId, Noun, OrganizationId, PhoneNumber, PhoneNumberId, Timestamp, Unowned,
     },
@@ -69,6 +70,18 @@ impl PhoneNumbers {
         let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
         let numbers = numbers.filter("#agent_id = :agent");
         numbers.with([(":organization", text(organization)), (":agent", text(agent))]).collect().await
+    }
+
+    /// The organization's row of a number, with its current credentials.
+    pub async fn with_number(&self, organization: OrganizationId, number: &E164) -> Result<Option<PhoneNumber>> {
+        let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
+        let numbers = numbers.filter("#number = :number");
+        let numbers = numbers.with([(":organization", text(organization)), (":number", text(number))]);
+        let registered: Vec<PhoneNumber> = numbers.collect().await?;
+        match registered.first() {
+            Some(row) => found(self.get(organization, row.id).await),
+            None => Ok(None),
+        }
     }
 
     /// The owner of a called number, read in parallel with the tool that determines the organization.

@@ -173,6 +173,12 @@ async fn an_inactive_automation_runs_only_dry() {
     world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
     assert_eq!(world.run_by_hand(&id, &json!({})).await.status, 409);
     assert_eq!(world.run_by_hand(&id, &json!({"dry_run": true})).await.status, 202);
+    for version in [1, 2] {
+        assert_eq!(as_member(json!({"version": version})).await.status, 403, "{version}");
+        assert_eq!(world.run_by_hand(&id, &json!({"version": version})).await.status, 202, "{version}");
+    }
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books).len(), 4);
     for wrong in [json!({"trigger_data": []}), json!({"dry_run": "yes"}), json!({"version": 0}), json!({"when": 1})] {
         assert_eq!(world.run_by_hand(&id, &wrong).await.status, 422, "{wrong}");
     }

@@ -2,8 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, World, ai_sms, aws::Trouble, phone, webhooks::Signer};
+use tests::{Answer, Event, Fault, World, ai_sms, automation::AMPLE, aws::Trouble, phone, webhooks::Signer};
 use uuid::Uuid;
+
+use crate::{
+    catalogue::{files, load},
+    claims::example,
+};
 
 const SHARED: &str = "/api/hooks/twilio";
 
@@ -70,6 +75,48 @@ async fn a_text_to_a_number_starts_its_automations_once() {
     post(&world, &token, &delivered).await.expect(200);
     post(&world, &token, &text(&world, "SM2", "Hello?")).await.expect(200);
     assert_eq!(runs(&world, &automation), 2);
+}
+
+/// The oldest number sends unless the tool is given another one of the organization.
+#[tokio::test]
+async fn a_text_is_answered_from_the_number_that_it_came_to() {
+    let world = World::start().await;
+    let files = files();
+    load(&world, &json!({"calls.json": files["calls.json"], "twilio.json": files["twilio.json"]})).await;
+    let newer = world.other.phone_number.clone();
+    let texts = |name: &str, trigger: &Value, parameters: &Value| {
+        let mut definition = json!({
+            "name": name, "actions": [{"id": "text", "tool": "twilio_send_sms", "parameters": parameters}],
+            "fingerprints": {"twilio_send_sms": world.fingerprint("twilio_send_sms")},
+        });
+        definition.as_object_mut().unwrap().extend(trigger.as_object().unwrap().clone());
+        definition
+    };
+    let theirs = json!({"recipients": [phone(1)], "from": newer, "text": "Hi."});
+    let by_hand = world.active(&texts("By hand", &json!({"trigger_type": "manual"}), &theirs)).await;
+    let run = world.run_by_hand(&by_hand, &json!({})).await.expect(202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let shown = world.run(run["id"].as_str().unwrap()).await.expect(200);
+    let error = shown["actions"][0]["error"].as_str().unwrap();
+    assert!(error.contains("\"from\" must be one of the organization's registered phone numbers"), "{error}");
+    assert!(world.twilio.requests().is_empty());
+
+    let home = json!({
+        "organization_id": world.home.organization_id, "agent_id": world.home.agent_id, "created_at": "2099-01-01T00:00:00.000Z",
+    });
+    world.aws.change("phone_numbers", &world.other.phone_number_id, home);
+    let trigger = json!({
+        "trigger_type": "webhook", "trigger_config": {"service": "Calls", "event_type": "sms.received"},
+    });
+    let answer = json!({"recipients": ["{{sms.from}}"], "from": "{{sms.to}}", "text": "Thank you."});
+    world.active(&texts("Answer texts", &trigger, &answer)).await;
+    let mut form = text(&world, "SM1", "Hello?");
+    (form["AccountSid"], form["To"]) = (json!(world.other.twilio_sid), json!(newer));
+    post(&world, &world.other.twilio_token.clone(), &form).await.expect(200);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let sent = world.twilio.messages();
+    let numbers: Vec<_> = sent.iter().map(|message| (message.from.as_str(), message.to.as_str())).collect();
+    assert_eq!(numbers, [(newer.as_str(), phone(1).as_str())]);
 }
 
 #[tokio::test]
@@ -348,54 +395,31 @@ async fn a_queued_tool_that_fails_or_was_deleted_is_an_event() {
     assert_eq!(runs(&world, &automation), 2);
 }
 
-/// "When a caller hangs up without a booking, text them."
+/// "When a caller hangs up without a booking, text them." A call that we placed has no caller.
 #[tokio::test]
 async fn a_caller_who_hangs_up_without_a_booking_is_texted() {
     let world = World::start().await;
-    world.catalogue_service("calls");
-    let ai = |prompt: &str| json!({"mode": "ai", "prompt": prompt});
-    let tool = world
-        .tool(&json!({
-            "type": "sms", "label": "Text a caller",
-            "from": {"type": "specific_number", "phone_number_id": world.home.phone_number_id},
-            "text": ai("What to say"), "recipients": ai("The caller"),
-        }))
-        .await;
-    let name = tool["name"].as_str().unwrap();
-    let sms = "Sorry that we did not find a time. Reply to this message to book.";
-    let automation = world
-        .active(&json!({
-            "name": "Missed bookings", "trigger_type": "webhook",
-            "trigger_config": {
-                "service": "Calls", "event_type": "call.ended",
-                "filters": {"operator": "AND", "clauses": [
-                    {"path": "receipt.tools_done", "op": "not_contains", "value": "book_appointment"},
-                    {"path": "call.caller_phone_number", "op": "starts_with", "value": "+"},
-                ]},
-            },
-            "actions": [{
-                "id": "text", "tool": name,
-                "parameters": {"recipients": ["{{call.caller_phone_number}}"], "text": sms},
-            }],
-            "fingerprints": {name: "v0"},
-        }))
-        .await;
+    load(&world, &json!({"twilio.json": files()["twilio.json"]})).await;
     // Their answer reaches another automation.
     let answers = listener(&world, "sms.received", &Value::Null).await;
-    world.incoming_call(&world.home, "call-1", &phone(1));
+    let mut recipe = example("\"Missed bookings\"");
+    recipe["fingerprints"] = json!({"twilio_send_sms": world.fingerprint("twilio_send_sms")});
+    let automation = world.active(&recipe).await;
     let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
-    let over = json!({"message": {
-        "type": "status-update", "status": "ended", "endedReason": "customer-ended-call", "call": {"id": "call-1"},
-    }});
-    world.send("calls", &Event::post("/api/vapi/events", &over).header("authorization", &bearer)).await.expect(200);
-    assert_eq!(world.run_scheduled_within(20).await, 0);
-    assert_eq!(runs(&world, &automation), 1);
-    for _each in 0..3 {
-        world.run_loop(std::time::Duration::from_secs(30)).await;
+    for (call, direction) in [("call-1", "inbound"), ("call-2", "outbound")] {
+        world.incoming_call(&world.home, call, &phone(1));
+        world.aws.change("calls", call, json!({"direction": direction}));
+        let over = json!({"message": {
+            "type": "status-update", "status": "ended", "endedReason": "customer-ended-call", "call": {"id": call},
+        }});
+        world.send("calls", &Event::post("/api/vapi/events", &over).header("authorization", &bearer)).await.expect(200);
+        assert_eq!(world.run_scheduled_within(20).await, 0);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        assert_eq!(runs(&world, &automation), 1, "{direction}");
     }
-    let sent = world.twilio.messages();
-    assert_eq!(sent.len(), 1, "{sent:?}");
-    assert!(json!(sent).to_string().contains("Sorry that we did not find a time"), "{sent:?}");
+    let [sent] = &world.twilio.messages()[..] else { panic!("one message") };
+    assert_eq!((&sent.to, &sent.from), (&phone(1), &world.home.phone_number));
+    assert!(sent.body.contains("Sorry that we did not find a time"), "{}", sent.body);
     post(&world, &world.home.twilio_token.clone(), &text(&world, "SM9", "Ten, please")).await.expect(200);
     assert_eq!(runs(&world, &answers), 1);
 }

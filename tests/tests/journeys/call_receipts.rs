@@ -181,7 +181,7 @@ async fn an_ended_call_starts_its_automations_once() {
     let data = given(&world);
     let call = json!({
         "id": CALL, "direction": "inbound", "agent_id": world.home.agent_id, "caller_phone_number": phone(1),
-        "called_phone_number": world.home.phone_number, "ended_reason": "customer-ended-call", "cost": 0.12,
+        "called_phone_number": world.home.phone_number, "person_phone_number": phone(1), "ended_reason": "customer-ended-call", "cost": 0.12,
         "duration_seconds": null, "failed_tools": 0, "created_at": data["call"]["created_at"],
         "ended_at": data["call"]["ended_at"], "unproven_claims": null, "returned_as": null,
         "returned_from": null,

@@ -171,7 +171,7 @@ async fn a_used_up_budget_asks_no_model() {
 }
 
 /// The first example in the page that has these words, as it stands there.
-fn example(words: &str) -> Value {
+pub(crate) fn example(words: &str) -> Value {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/automations.md");
     let page = std::fs::read_to_string(page).unwrap();
     let mut blocks = page.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());

@@ -346,6 +346,14 @@ async fn every_wrong_field_is_named_at_once_and_nothing_is_made() {
             json!({"type": "api_request", "label": "x", "method": "GET", "url": "https://{{caller_phone_number}}/x"}),
             vec!["url.value"],
         ),
+        (
+            json!({"type": "api_request", "label": "x", "method": "POST", "url": "https://a.example/{{order}}", "headers": {"X-Order": "{{order}}"}, "body": {"text": "{{order}}"}}),
+            vec!["url.value"],
+        ),
+        (
+            json!({"type": "sms", "label": "x", "from": {"type": "called_number"}, "text": "Hello {{caller_name}}", "recipients": ["{{caller_phone_number}}"]}),
+            vec!["text.value"],
+        ),
         (json!({"type": "pipedream_action", "label": "x"}), vec!["pipedreamMetadata"]),
         (
             json!({"type": "pipedream_action", "label": "x", "pipedreamMetadata": {"app": "slack", "appSlug": 1}, "params": [], "preloadedParams": 5}),
@@ -365,6 +373,10 @@ async fn every_wrong_field_is_named_at_once_and_nothing_is_made() {
         (
             json!({"type": "transfer_call", "label": "x", "target": {"type": "sip", "sipUri": "http://x"}, "messageStrategy": "message"}),
             vec!["message", "target.sipUri"],
+        ),
+        (
+            json!({"type": "transfer_call", "label": "x", "target": {"type": "number", "number": "+15550100009"}, "message": "About {{order}}", "if_unanswered": {"say": "Sorry, {{caller_phone_number}}."}}),
+            vec!["if_unanswered.say", "message"],
         ),
         (json!({"type": "query", "label": "x", "knowledge_base_id": "kb"}), vec!["knowledge_base_id"]),
     ] {

@@ -343,9 +343,15 @@ async fn arguments_that_the_tool_does_not_have_are_dropped_and_reported() {
 async fn a_static_text_wins_over_the_models() {
     let world = World::start().await;
     let mut config = ai_sms();
-    config["text"] =
-        json!({"mode": "fixed", "value": "From {{called_phone_number}} to {{caller_phone_number}} {{order}}"});
+    config["text"] = json!({"mode": "fixed", "value": "From {{called_phone_number}} to {{caller_phone_number}}"});
     let tool = world.attached(&config).await;
+    // As an older version stored it.
+    let id = tool["id"].as_str().unwrap();
+    let mut stored = world.aws.row("tools", id).unwrap()["config_metadata"].clone();
+    stored["text"]["value"] = json!("From {{called_phone_number}} to {{caller_phone_number}} {{order}}");
+    world.aws.change("tools", id, json!({"config_metadata": stored}));
+    let again = json!({"text": {"mode": "fixed", "value": "Hello {{order}}"}});
+    assert_eq!(world.update(&tool, &again).await.wrong_fields(), ["text.value"]);
     world.call_tool(&world.call(&tool, json!({"text": "Send money"}))).await.result();
     let text = &world.twilio.messages()[0].body;
     assert_eq!(*text, format!("From {} to {} {{{{order}}}}", world.home.phone_number, phone(1)));

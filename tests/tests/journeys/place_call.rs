@@ -124,6 +124,11 @@ async fn a_wrong_configuration_names_every_field() {
     );
     let theirs = json!({"phone_number_id": world.other.phone_number_id, "agent_id": world.other.agent_id});
     assert_eq!(world.create(&call_back(&world, &theirs)).await.wrong_fields(), ["agent_id", "phone_number_id"]);
+    let says = |message: &str| json!({"answering_machine": {"do": "leave_message", "message": message}});
+    let unknown = world.create(&call_back(&world, &says("Hello {{caller_name}}"))).await;
+    assert_eq!(unknown.wrong_fields(), ["answering_machine.message"]);
+    let known = says("{{ order | upcase }}, {{call_reason}}, {{ phoneNumber.number }}");
+    assert_eq!(world.create(&call_back(&world, &known)).await.status, 201);
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": null}));
     assert_eq!(world.create(&call_back(&world, &json!({}))).await.wrong_fields(), ["phone_number_id"]);
 }

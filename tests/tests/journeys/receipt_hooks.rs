@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use shared::webhooks;
 use tests::{Event, Options, World, automation::AMPLE, http_server::Server, phone};
 
+use crate::claims::example;
+
 const CALL: &str = "call-1";
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -159,10 +161,12 @@ async fn a_signed_request_of_a_conversation_with_an_unknown_outcome_is_not_repea
     assert_eq!(site.seen().len(), 2);
 }
 
-/// An automation that texts a caller what was done in the call; the caller's number; and the executions' labels.
-async fn texts(caller: &str, done: &[&str], quotas: Value) -> (World, String) {
+/// The page's automation that texts a person what was done in the call, after a call with the person in which tools with these
+/// labels acted.
+async fn texts((direction, person): (&str, &str), done: &[&str], quotas: Value) -> (World, String) {
     let world = World::start().await;
-    world.incoming_call(&world.home, CALL, caller);
+    world.incoming_call(&world.home, CALL, person);
+    world.aws.change("calls", CALL, json!({"direction": direction}));
     world.catalogue_service("calls");
     for (number, label) in done.iter().enumerate() {
         let mut tool = tests::api_request("POST", "https://books.example/appointments");
@@ -176,48 +180,28 @@ async fn texts(caller: &str, done: &[&str], quotas: Value) -> (World, String) {
         });
         world.aws.put("executions", &row);
     }
-    let ai = |prompt: &str| json!({"mode": "ai", "prompt": prompt});
-    let sms = world
-        .tool(&json!({
-            "type": "sms", "label": "Text the receipt",
-            "from": {"type": "specific_number", "phone_number_id": world.home.phone_number_id},
-            "text": ai("What was done"), "recipients": ai("The caller"),
-        }))
-        .await;
-    let name = sms["name"].as_str().unwrap();
-    let definition = json!({
-        "name": "Texted receipts", "trigger_type": "webhook", "quotas": quotas,
-        "trigger_config": {
-            "service": "Calls", "event_type": "call.ended",
-            "filters": {"operator": "AND", "clauses": [
-                {"path": "receipt.tools_done", "op": "!=", "value": []},
-                {"path": "call.caller_phone_number", "op": "starts_with", "value": "+"},
-            ]},
-        },
-        "actions": [{
-            "id": "text", "tool": name,
-            "parameters": {
-                "recipients": ["{{call.caller_phone_number}}"],
-                "text": "Thank you for your call. Done: {{receipt.done | map(attribute=\"label\") | join(\", \")}}.",
-            },
-        }],
-        "fingerprints": {name: "v0"},
-    });
+    let mut sms = example("\"Text the receipt\"");
+    sms["from"]["phone_number_id"] = json!(world.home.phone_number_id);
+    world.tool(&sms).await;
+    let mut definition = example("\"Texted receipts\"");
+    definition["quotas"] = quotas;
     let automation = world.active(&definition).await;
     end(&world).await;
     (world, automation)
 }
 
 #[tokio::test]
-async fn a_caller_gets_one_text_of_what_was_done() {
-    let (world, _) = texts(&phone(1), &["Book a table", "Order flowers"], json!({})).await;
-    end(&world).await;
-    let [sent] = &world.twilio.messages()[..] else { panic!("one message") };
-    let text = "Thank you for your call. Done: Book a table, Order flowers.";
-    assert_eq!(
-        (sent.to.as_str(), sent.from.as_str(), sent.body.as_str()),
-        (&*phone(1), &*world.home.phone_number, text)
-    );
+async fn a_person_gets_one_text_of_what_was_done() {
+    for direction in ["inbound", "outbound"] {
+        let (world, _) = texts((direction, &phone(1)), &["Book a table", "Order flowers"], json!({})).await;
+        end(&world).await;
+        let [sent] = &world.twilio.messages()[..] else { panic!("one message") };
+        let text = "Thank you for your call. Done: Book a table, Order flowers.";
+        assert_eq!(
+            (sent.to.as_str(), sent.from.as_str(), sent.body.as_str()),
+            (&*phone(1), &*world.home.phone_number, text)
+        );
+    }
 }
 
 #[tokio::test]
@@ -225,7 +209,7 @@ async fn no_text_goes_to_a_caller_without_a_number_or_about_nothing() {
     for (caller, done) in
         [("anonymous", &["Book"][..]), ("+266696687", &["Book"]), ("client:web", &["Book"]), ("+14155550101", &[])]
     {
-        let (world, automation) = texts(caller, done, json!({})).await;
+        let (world, automation) = texts(("inbound", caller), done, json!({})).await;
         assert_eq!(world.runs_of(&automation), [] as [Value; 0], "{caller}");
         assert!(world.twilio.messages().is_empty(), "{caller}");
     }
@@ -233,7 +217,7 @@ async fn no_text_goes_to_a_caller_without_a_number_or_about_nothing() {
 
 #[tokio::test]
 async fn a_text_beyond_the_quotas_is_not_sent() {
-    let (world, automation) = texts(&phone(1), &["Book"], json!({"messages_per_day": 1})).await;
+    let (world, automation) = texts(("inbound", &phone(1)), &["Book"], json!({"messages_per_day": 1})).await;
     assert_eq!((world.twilio.messages().len(), status(&world, &automation).await), (1, json!("completed")));
     world.incoming_call(&world.home, "call-2", &phone(2));
     let row = world.aws.rows("executions").into_iter().find(|row| row["call_id"] == CALL).unwrap();

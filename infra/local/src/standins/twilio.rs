@@ -16,7 +16,7 @@ mod numbers;
 pub use incoming::{Answered, IncomingCall, SignedForm, signature};
 pub use lines::{Heard, Line, Rings};
 
-use std::{io, net::SocketAddr, sync::Mutex};
+use std::{collections::BTreeSet, io, net::SocketAddr, sync::Mutex};
 
 use jiff::{fmt::rfc2822::DateTimePrinter, tz::TimeZone};
 use serde::Serialize;
@@ -33,6 +33,9 @@ use super::{
 
 /// Longest text of a message, in characters.
 const LONGEST_BODY: usize = 1600;
+/// Twilio's default keywords, as a whole message in any case of letters (<https://help.twilio.com/articles/223134027>).
+const OPT_OUT: [&str; 8] = ["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"];
+const OPT_IN: [&str; 3] = ["START", "YES", "UNSTOP"];
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -98,6 +101,8 @@ pub struct Twilio {
     options: Options,
     client: reqwest::Client,
     sent: Mutex<Vec<Message>>,
+    /// The number that a person texted, and the person's, who gets no more messages from it.
+    opted_out: Mutex<BTreeSet<(String, String)>>,
     numbers: Numbers,
     lines: Lines,
 }
@@ -109,6 +114,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Twilio
             options,
             client: client::client()?,
             sent: Mutex::default(),
+            opted_out: Mutex::default(),
             numbers: Numbers::default(),
             lines: Lines::default(),
         },
@@ -140,6 +146,18 @@ impl Standin<Twilio> {
         }
         let form: Vec<_> = form.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Some(SignedForm::new(message.status_callback.as_deref()?, &form, &account.auth_token))
+    }
+
+    /// A person texts a number: a default keyword ends the messages from that number, or allows them again.
+    pub fn take_message(&self, number: &str, person: &str, body: &str) {
+        let is_one_of = |words: &[&str]| words.iter().any(|word| body.trim().eq_ignore_ascii_case(word));
+        let pair = (number.to_owned(), person.to_owned());
+        let mut opted_out = locked(&self.service.opted_out);
+        if is_one_of(&OPT_OUT) {
+            opted_out.insert(pair);
+        } else if is_one_of(&OPT_IN) {
+            opted_out.remove(&pair);
+        }
     }
 
     pub fn clear_messages(&self) {
@@ -285,7 +303,8 @@ impl Twilio {
         if to == from {
             return Err(Problem::new(21266, "'To' and 'From' number cannot be the same."));
         }
-        if self.options.unsubscribed.contains(&to) {
+        let opted_out = locked(&self.opted_out).contains(&(from.clone(), to.clone()));
+        if opted_out || self.options.unsubscribed.contains(&to) {
             return Err(Problem::new(21610, "Attempt to send to unsubscribed recipient."));
         }
         let message = Message {

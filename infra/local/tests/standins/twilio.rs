@@ -122,6 +122,25 @@ async fn bad_fields_get_their_own_codes_and_send_nothing() {
 }
 
 #[tokio::test]
+async fn a_person_who_texts_a_keyword_gets_no_more_messages_from_that_number() {
+    let twilio = twilio();
+    let person = "+15558675310";
+    let form = [("To", person), ("From", FROM), ("Body", "x")];
+    for (number, body, status) in [
+        (FROM, "Cancel it please", 201),
+        ("+15550002222", "STOP", 201),
+        (FROM, " cancel ", 400),
+        (FROM, "Hello?", 400),
+        (FROM, "Start", 201),
+    ] {
+        twilio.take_message(number, person, body);
+        let (answered, answer) = send(&twilio, &form).await;
+        assert_eq!(answered, status, "{body}");
+        assert!(status == 201 || answer["code"] == 21610, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_json_body_is_not_read() {
     let twilio = twilio();
     let body = json!({ "To": "+15558675310", "From": FROM, "Body": "x" });

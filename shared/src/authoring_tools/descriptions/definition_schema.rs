@@ -113,7 +113,7 @@ fn trigger_config() -> Value {
         ),
         "missed": one_of(&MISSED, "The handling of occurrences missed while it was paused; run_once unless given"),
         "run_at": text("schedule_once: the moment in ISO 8601, 2027-01-31T09:00:00+01:00"),
-        "timezone": text("schedule_once, schedule_recurring: an IANA name, Europe/Berlin; UTC unless given"),
+        "timezone": text("schedule_once, schedule_recurring: an IANA name, Europe/Berlin; always write it. Unless given, the zone of the member who saves it, else UTC"),
         "interval": one_of(&INTERVALS, "schedule_recurring: how often, instead of cron"),
         "cron": cron,
         "not_on": not_on,

@@ -82,8 +82,8 @@ impl RunStarter {
     }
 }
 
-/// The version to run: the active one, or a named one for a dry run or an administrator. A dry run without an active version uses
-/// the newest.
+/// The version to run: the active one, or a named one for a dry run or an administrator. A paused automation has no active
+/// version. A dry run without an active version uses the newest.
 pub(super) async fn version_to_run(
     automations: &Automations,
     member: &Member,
@@ -91,14 +91,14 @@ pub(super) async fn version_to_run(
     named: Option<u64>,
     dry_run: bool,
 ) -> Result<u64> {
-    if let Some(version) = named.filter(|version| automation.active_version != Some(*version)) {
+    let active = (automation.status == AutomationStatus::Active).then_some(automation.active_version).flatten();
+    if let Some(version) = named.filter(|version| active != Some(*version)) {
         automations.version(automation.organization_id, automation.id, version).await?;
         if !dry_run {
             member.must_be(Role::Admin)?;
         }
         return Ok(version);
     }
-    let active = (automation.status == AutomationStatus::Active).then_some(automation.active_version).flatten();
     match active {
         Some(version) => Ok(version),
         None if dry_run => Ok(automation.active_version.unwrap_or(automation.version)),

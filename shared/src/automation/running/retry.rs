@@ -100,7 +100,7 @@ impl RunStarter {
         let (run, plan) = retryable(&whole)?;
         let automation = match run.automation_id {
             Some(automation) => automations.get(organization, automation).await?,
-            None => return Err(no_actions()),
+            None => return Err(no_actions(run)),
         };
         let named = run.automation_version.filter(|_| !request.active);
         let number = version_to_run(automations, member, &automation, named, request.dry_run).await?;
@@ -208,8 +208,13 @@ async fn all_results(runs: &AutomationRuns, whole: &WholeRun, plan: &RunPlan) ->
     Ok(results)
 }
 
-fn no_actions() -> Error {
-    Error::Conflict("a run of a prompt has no actions to keep; run it again: POST …/automations/{id}/run".into())
+fn no_actions(run: &AutomationRun) -> Error {
+    let problem = if run.automation_id.is_some() {
+        "a run of a prompt has no actions to keep; run it again: POST …/automations/{id}/run"
+    } else {
+        "a run of a prompt has no actions to keep; start it again with POST /api/{slug}/runs"
+    };
+    Error::Conflict(problem.into())
 }
 
 /// The run with its plan, if it can be retried.
@@ -231,7 +236,7 @@ fn retryable(whole: &WholeRun) -> Result<(&AutomationRun, &RunPlan)> {
     }
     match &whole.plan {
         Some(plan) if whole.prompt.is_none() => Ok((run, plan)),
-        _ => Err(no_actions()),
+        _ => Err(no_actions(run)),
     }
 }
 
@@ -247,7 +252,7 @@ impl Version {
     fn of(run: &AutomationRun, plan: &RunPlan, stored: &AutomationVersion) -> Result<Self> {
         let definition = Definition::stored(stored)?;
         if matches!(definition.body, AutomationBody::Prompt(_)) {
-            return Err(no_actions());
+            return Err(no_actions(run));
         }
         Ok(Self { definition, data: RunData::of(run, plan, stored)? })
     }

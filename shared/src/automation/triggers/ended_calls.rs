@@ -130,6 +130,11 @@ fn caller(call: &Call) -> &str {
     if withheld { "anonymous" } else { caller }
 }
 
+/// The other party, in both directions.
+fn person(call: &Call) -> Option<E164> {
+    call.caller_phone_number.parse().ok().filter(|number: &E164| !number.is_withheld())
+}
+
 /// As `infra/catalogue/calls.json` describes it.
 fn content(call: &Call, receipt: &CallReceipt) -> Value {
     json!({
@@ -139,6 +144,7 @@ fn content(call: &Call, receipt: &CallReceipt) -> Value {
             "agent_id": call.agent_id,
             "caller_phone_number": caller(call),
             "called_phone_number": call.to_number(),
+            "person_phone_number": person(call),
             "created_at": call.created_at,
             "ended_at": call.ended_at,
             "ended_reason": call.ended_reason,

@@ -25,7 +25,7 @@ use super::{
     refusal,
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     signed,
-    variables::Encoding,
+    variables::{self, Encoding},
 };
 use crate::{
     clients::{
@@ -80,7 +80,11 @@ impl ApiRequest {
             Some(Parameter::Fixed { value: Value::String(url), .. }) if !names_host(url) => {
                 fields.problem("url.value", "must be an https address whose host is written out");
             }
-            Some(Parameter::Fixed { value: Value::String(_), .. }) => {}
+            Some(Parameter::Fixed { value: Value::String(url), .. }) => {
+                if let Some(mistake) = variables::unknown_in(url) {
+                    fields.problem("url.value", mistake);
+                }
+            }
             Some(Parameter::Fixed { .. }) => fields.problem("url.value", "must be text"),
             Some(Parameter::Ai { schema, .. }) if !is_of_text(schema) => {
                 fields.problem("url.schema.type", "must be string");

@@ -25,7 +25,7 @@ use super::{
     hours::{Hours, read_time_zone},
     parameters::{Place, object, parameter, parameters},
     sms,
-    variables::{Encoding, Unknown},
+    variables::{Encoding, Unknown, not_filled},
 };
 use crate::{
     Error, Result,
@@ -179,6 +179,11 @@ impl PlaceCall {
         };
         let time_zone = read_time_zone(fields);
         let answering_machine = AnsweringMachine::read(fields);
+        if let Some(AnsweringMachine::LeaveMessage { message }) = &answering_machine
+            && let Some(mistake) = unknown_in_message(message, &variables)
+        {
+            fields.problem("answering_machine.message", mistake);
+        }
         let per_day = fields.whole("per_day", 1..=MOST_PER_DAY);
         let per_person_and_day = fields.whole("per_person_and_day", 1..=MOST_PER_PERSON);
         Some(Self {
@@ -452,6 +457,15 @@ impl PlaceCall {
             }
         })
     }
+}
+
+/// VAPI renders the message as Liquid, with the variables of the call and its own.
+fn unknown_in_message(message: &str, variables: &BTreeMap<String, Parameter>) -> Option<String> {
+    let names: Vec<&str> = std::iter::once(REASON).chain(variables.keys().map(String::as_str)).collect();
+    not_filled(message, &names, |expression| {
+        let root = expression.split(['.', '[', '|', ' ']).next().unwrap_or_default();
+        root.starts_with(['"', '\'']) || names.contains(&root) || is_reserved(root)
+    })
 }
 
 fn is_variable(name: &str) -> bool {

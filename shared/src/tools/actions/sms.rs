@@ -33,6 +33,8 @@ use crate::{
 
 /// Per message.
 const MOST_RECIPIENTS: usize = 20;
+const NOT_OURS: &str = "The message was not sent: \"from\" must be one of the organization's registered phone numbers \
+                        (GET /api/{slug}/phone-numbers); leave it out to send from the usual one.";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sms {
@@ -41,6 +43,9 @@ pub struct Sms {
     recipients: Parameter,
     #[serde(rename = "allowed_recipients", default, skip_serializing_if = "AllowedRecipients::is_unrestricted")]
     allowed: AllowedRecipients,
+    /// The argument `from` may name another number of the organization.
+    #[serde(skip)]
+    takes_from: bool,
 }
 
 /// Always a number of the organization's own.
@@ -70,10 +75,10 @@ impl Sms {
             Parameter::Fixed { value: Value::String(one), .. } => Parameter::fixed(json!([one])),
             other => other,
         });
-        Some(Self { from: from?, text: text?, recipients: recipients?, allowed })
+        Some(Self { from: from?, text: text?, recipients: recipients?, allowed, takes_from: false })
     }
 
-    /// A message from this number; text and recipients are arguments.
+    /// A message from this number, unless the argument `from` names another; text and recipients are arguments.
     pub(crate) fn from_number(phone_number_id: PhoneNumberId) -> Self {
         let given = |schema| Parameter::Ai { prompt: String::new(), schema, required: true };
         Self {
@@ -81,6 +86,7 @@ impl Sms {
             text: given(object([("type", Some("string".into()))])),
             recipients: given(list_of_text()),
             allowed: AllowedRecipients::default(),
+            takes_from: true,
         }
     }
 
@@ -214,7 +220,7 @@ impl Sms {
             Ok(merged) => merged,
             Err(none) => return Ok(Err(none)),
         };
-        let from = self.sender(services, context).await?;
+        let from = self.sender(services, context, arguments).await?;
         Ok(from.map(|from| Draft { from, text, recipients }))
     }
 
@@ -289,7 +295,15 @@ impl Sms {
         &self,
         services: &ActionClients,
         context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
     ) -> Result<Result<PhoneNumber, NoRequest>> {
+        if let Some(named) = arguments.get("from").and_then(Value::as_str).filter(|_| self.takes_from) {
+            let row = match named.parse::<E164>() {
+                Ok(number) => services.phone_numbers.with_number(context.organization, &number).await?,
+                Err(_not_e164) => None,
+            };
+            return Ok(row.ok_or_else(|| NOT_OURS.into()));
+        }
         let (row, otherwise) = match self.from {
             Sender::CalledNumber => (
                 context.conversation.line.clone(),
@@ -322,7 +336,11 @@ fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
         Parameter::Fixed { value: Value::String(text), .. } if text.chars().count() > LONGEST_TEXT => {
             fields.problem("text.value", format!("must have at most {LONGEST_TEXT} characters"));
         }
-        Parameter::Fixed { value: Value::String(_), .. } => {}
+        Parameter::Fixed { value: Value::String(text), .. } => {
+            if let Some(mistake) = super::variables::unknown_in(text) {
+                fields.problem("text.value", mistake);
+            }
+        }
         Parameter::Fixed { .. } => fields.problem("text.value", "must be text"),
         Parameter::Ai { schema, .. } if schema.get("type") != Some(&json!("string")) => {
             fields.problem("text.schema.type", "must be string");

@@ -123,6 +123,9 @@ impl TransferCall {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let allowed = Allowed::read(fields);
         let message = fields.text("message", LONGEST_MESSAGE);
+        if let Some(mistake) = message.as_deref().and_then(variables::unknown_in) {
+            fields.problem("message", mistake);
+        }
         let strategy = match fields.text("messageStrategy", 40).as_deref() {
             None if message.is_some() => Strategy::Message,
             None | Some("none") => Strategy::Nothing,

@@ -8,7 +8,11 @@ use std::borrow::Cow;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::{models::Timestamp, placeholder::Placeholder, redaction::HiddenTexts, tool::Conversation};
+use crate::{cut::cut, models::Timestamp, placeholder::Placeholder, redaction::HiddenTexts, tool::Conversation};
+
+const NAMES: [&str; 3] = ["caller_phone_number", "called_phone_number", "now"];
+/// In bytes, of a placeholder in an error.
+const LONGEST_QUOTED: usize = 200;
 
 /// The hidden texts of a `static_config`, with the values of this call.
 pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
@@ -82,14 +86,40 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
 pub(super) fn all_in(text: &str) -> String {
     let mut found = Vec::new();
     let note = |name: &str| {
-        let name =
-            ["caller_phone_number", "called_phone_number", "now"].into_iter().find(|ours| *ours == name.trim())?;
+        let name = NAMES.into_iter().find(|ours| *ours == name.trim())?;
         found.push(format!("{{{{{name}}}}}"));
         Some(Ok::<_, std::convert::Infallible>(String::new()))
     };
     match replace(text, note) {
         Ok(_) => found.concat(),
     }
+}
+
+/// The mistake of an author's text that holds a placeholder which stays as typed.
+pub(super) fn unknown_in(text: &str) -> Option<String> {
+    not_filled(text, &NAMES, |_other| false)
+}
+
+/// As [`unknown_in`], for a text with the variables of `names`, and with those that `is_other` knows.
+pub(super) fn not_filled(text: &str, names: &[&str], is_other: impl Fn(&str) -> bool) -> Option<String> {
+    let mut rest = text;
+    while let Some(Placeholder { closed: Some((name, beyond)), .. }) = Placeholder::first_in(rest) {
+        let name = name.trim();
+        if !names.contains(&name) && !is_other(name) {
+            let known: Vec<String> = names.iter().map(|name| format!("{{{{{name}}}}}")).collect();
+            let next = if known.is_empty() {
+                "leave it out".to_owned()
+            } else {
+                format!("the variables are {}", known.join(", "))
+            };
+            return Some(format!(
+                "cannot hold {{{{{}}}}}, which nothing fills in; {next}",
+                cut(name.to_owned(), LONGEST_QUOTED)
+            ));
+        }
+        rest = beyond;
+    }
+    None
 }
 
 pub(super) fn has_any(value: &Value) -> bool {
@@ -196,6 +226,20 @@ mod tests {
         let url = "https://api.example.com/customers?phone={{caller_phone_number}}";
         let url = fill_text(url, &conversation(), Encoding::Url).unwrap();
         assert_eq!(url, "https://api.example.com/customers?phone=%2B15550100001");
+    }
+
+    #[test]
+    fn a_placeholder_that_stays_as_typed_is_a_mistake() {
+        for text in ["", "no braces", "{{ now }} for {{caller_phone_number}}", "an open {{order", "{a}"] {
+            assert_eq!(unknown_in(text), None, "{text}");
+        }
+        for (text, quoted) in
+            [("Hello {{ caller_name }}", "{{caller_name}}"), ("{{now}} {{}}", "{{}}"), ("{{{now}}}", "{{{now}}")]
+        {
+            assert!(unknown_in(text).unwrap().starts_with(&format!("cannot hold {quoted}, which")), "{text}");
+        }
+        let told = "cannot hold {{now}}, which nothing fills in; the variables are {{order}}";
+        assert_eq!(not_filled("{{order}} {{b}} {{now}}", &["order"], |name| name == "b").as_deref(), Some(told));
     }
 
     #[test]

@@ -280,6 +280,13 @@ async fn a_run_without_a_failed_action_cannot_be_retried() {
     assert!(text(&refused["detail"]).contains("completed"), "{refused}");
     let prompt = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
     assert_eq!(retry(&world, text(&prompt["id"]), &json!({})).await.status, 409);
+    let mut row = whole_row(&world, text(&prompt["id"]));
+    for (name, value) in [("status", json!("failed")), ("started_at", json!(Timestamp::now()))] {
+        row[name] = value;
+    }
+    world.aws.put("automation_runs", &row);
+    let refused = retry(&world, text(&prompt["id"]), &json!({})).await.expect(409);
+    assert!(text(&refused["detail"]).ends_with("start it again with POST /api/{slug}/runs"), "{refused}");
     let body = json!({"version": "newest", "confirm_unknown": "all", "more": 1});
     let fields = retry(&world, &completed.id.to_string(), &body).await.wrong_fields();
     assert_eq!(fields, ["confirm_unknown", "more", "version"]);

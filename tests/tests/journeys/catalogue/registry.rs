@@ -18,7 +18,7 @@ use tests::{
     automation::{AMPLE, organization},
 };
 
-use super::{files, load};
+use super::{files, load, row, set};
 
 /// Compares each component with the registry's, an independent source.
 #[test]
@@ -226,4 +226,27 @@ async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
             rows.iter().any(|row| matches!(&row.binding, Binding::Pipedream { component, .. } if *component == run.id))
         );
     }
+}
+
+/// Automations that use the tool run on.
+#[tokio::test]
+async fn a_tool_with_more_optional_parameters_keeps_its_fingerprint() {
+    const TOOL: &str = "twilio_send_sms";
+    let world = World::start().await;
+    let with_from = json!({"twilio.json": files()["twilio.json"]});
+    let mut without = with_from.clone();
+    set(&mut without, "/twilio.json/tools/0/parameters/properties/from", &Value::Null);
+    load(&world, &without).await;
+    let before = row(&world, "service_tools", TOOL);
+    let report = load(&world, &with_from).await;
+    assert_eq!(report["services"]["Twilio"]["changed"][0]["fields"], json!(["parameter_names", "parameters"]));
+    let after = row(&world, "service_tools", TOOL);
+    assert_eq!((&after["fingerprint"], &after["version"]), (&before["fingerprint"], &before["version"]));
+    assert!(after["parameters"]["properties"]["from"].is_object());
+    assert_eq!(load(&world, &with_from).await["services"], json!({}));
+    let mut required = with_from.clone();
+    set(&mut required, "/twilio.json/tools/0/parameters/required", &json!(["recipients", "text", "from"]));
+    set(&mut required, "/twilio.json/tools/0/examples/0/from", &json!("+14155550123"));
+    load(&world, &required).await;
+    assert_ne!(row(&world, "service_tools", TOOL)["fingerprint"], before["fingerprint"]);
 }

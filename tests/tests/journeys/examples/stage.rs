@@ -59,7 +59,7 @@ pub(super) fn example(name: &str) -> Value {
     read(&root().join(format!("../docs/examples/{name}.json")))
 }
 
-/// The steps of an example's test, with days for `@day+20`.
+/// The steps of an example's test, with days for `@day+20` and seconds since 1970 for `@seconds-60`.
 pub(super) fn script(name: &str) -> Value {
     let mut script = read(&root().join(format!("fixtures/examples/{name}.json")));
     with_days(&mut script);
@@ -72,6 +72,9 @@ fn with_days(value: &mut Value) {
             if let Some(days) = text.strip_prefix("@day").and_then(|days| days.parse::<i64>().ok()) {
                 let at = Timestamp::from_millis(Timestamp::now().as_millis() + days * 86_400_000).to_string();
                 at[..10].clone_into(text);
+            } else if let Some(seconds) = text.strip_prefix("@seconds").and_then(|seconds| seconds.parse::<i64>().ok())
+            {
+                *value = json!(Timestamp::now().as_seconds() + seconds);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(with_days),
@@ -183,6 +186,12 @@ impl Stage {
         } else if let Some(event) = step["event"].as_str() {
             let (service, event) = event.rsplit_once(' ').unwrap();
             let body = Self::body(step, service, event);
+            if let (Some(to), Some(from), Some(text)) =
+                (body["To"].as_str(), body["From"].as_str(), body["Body"].as_str())
+                && service == "Twilio"
+            {
+                world.twilio.take_message(to, from, text);
+            }
             let hook = self.hooks.lock().unwrap()[service].clone();
             by_hook(world, &hook, service, event, &body).await.expect(200);
         } else if let Some(event) = step["deployed"].as_str() {
@@ -200,7 +209,7 @@ impl Stage {
             let signer = Signer::StandardWebhooks(hook["secret"].as_str().unwrap());
             world.deliver_signed(&hook, signer, &step["body"]).await.expect(200);
         } else if let Some(call) = step["call"].as_str() {
-            self.call_ends(call, step["done"].as_str()).await;
+            self.call_ends(call, &step["row"], step["done"].as_str()).await;
         } else if step.get("time_comes").is_some() {
             self.time_comes();
         } else if step.get("approve").is_some() || step.get("refuse").is_some() {
@@ -232,12 +241,15 @@ impl Stage {
         body
     }
 
-    /// A call ends in which this tool did something.
-    async fn call_ends(&self, call: &str, done: Option<&str>) {
+    /// A call with these attributes ends in which this tool did something.
+    async fn call_ends(&self, call: &str, attributes: &Value, done: Option<&str>) {
         let world = &self.world;
         if world.aws.row("calls", call).is_none() {
             world.incoming_call(&world.home, call, &phone(1));
             world.aws.change("calls", call, json!({"direction": "inbound"}));
+            if !attributes.is_null() {
+                world.aws.change("calls", call, attributes.clone());
+            }
             if let Some(done) = done {
                 let tool = world.create(&ai_sms()).await.expect(201)["id"].as_str().unwrap().to_owned();
                 world.aws.change("tools", &tool, json!({"name": done}));

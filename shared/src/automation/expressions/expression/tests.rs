@@ -47,6 +47,7 @@ fn an_expression_computes_with_the_values_of_paths_and_keeps_their_types() {
         ("found.total / 100 | round(2)", json!(123.45)),
         ("(found.total / 1000) | round(1)", json!(12.3)),
         ("limit * 2 - 1", json!(9)),
+        ("(19.99 | float * 100) | round | int", json!(1999)),
         ("limit > 3 and team == 'ops'", json!(true)),
         ("event.text == 'urgent' or false", json!(true)),
         ("found['First name'] | upper", json!("ADA")),

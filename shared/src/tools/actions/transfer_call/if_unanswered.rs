@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{Target, live_call, route::Route};
 use crate::{
     Result,
-    actions::ActionClients,
+    actions::{ActionClients, variables},
     clients::twilio,
     error,
     fields::Fields,
@@ -57,6 +57,9 @@ impl IfUnanswered {
         let after_seconds = rule.whole("after_seconds", RING_BOUNDS);
         let after_seconds = after_seconds.map_or(Some(RINGS), |seconds| u16::try_from(seconds).ok());
         let say = rule.text("say", LONGEST_SENTENCE);
+        if let Some(mistake) = say.as_deref().and_then(|say| variables::not_filled(say, &[], |_other| false)) {
+            rule.problem("say", mistake);
+        }
         let returns = rule.boolean("return", true);
         let values = rule.list("then", "destinations").unwrap_or_default();
         if values.len() > MOST_FURTHER {
