@@ -29,7 +29,7 @@ async fn moved() -> (Transfer, Standin<Twilio>) {
 
 /// Delivers the message that has the results told later.
 async fn told_later(transfer: &Transfer) {
-    let later = transfer.world.aws.receive("executions", 60).expect("a message for later");
+    let later = transfer.world.aws.receive("executions", 60).unwrap();
     assert_eq!(transfer.world.run_batch(later).await, 0);
 }
 
