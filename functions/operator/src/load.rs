@@ -377,7 +377,8 @@ impl Old {
     }
 }
 
-/// The tool as the successor of its old row: same age, next version, and the previous description after a change.
+/// The tool as the successor of its old row: same age, next version, and the previous description after a change. New prose
+/// alone keeps the fingerprint, which automations name.
 fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> ServiceTool {
     let counted = |version: u64| match &tool.binding {
         Binding::Pipedream { version, .. } => version.clone(),
@@ -386,18 +387,41 @@ fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> S
     let Some(before) = before else {
         return ServiceTool { version: counted(1), created_at: now, updated_at: now, ..tool };
     };
-    let (version, previous) = if before.fingerprint == tool.fingerprint {
-        (before.version.clone(), before.previous.clone())
-    } else {
-        let previous = PreviousTool {
-            fingerprint: before.fingerprint.clone(),
-            version: before.version.clone(),
-            parameters: before.parameters.clone(),
-            returns: before.returns.clone(),
-        };
-        (counted(before.version.parse().unwrap_or(0) + 1), Some(previous))
+    let (created_at, updated_at) = (before.created_at, before.updated_at);
+    if before.fingerprint == tool.fingerprint || contract(before) == contract(&tool) {
+        let (fingerprint, version) = (before.fingerprint.clone(), before.version.clone());
+        return ServiceTool { fingerprint, version, previous: before.previous.clone(), created_at, updated_at, ..tool };
+    }
+    let previous = PreviousTool {
+        fingerprint: before.fingerprint.clone(),
+        version: before.version.clone(),
+        parameters: before.parameters.clone(),
+        returns: before.returns.clone(),
     };
-    ServiceTool { version, previous, created_at: before.created_at, updated_at: before.updated_at, ..tool }
+    let version = counted(before.version.parse().unwrap_or(0) + 1);
+    ServiceTool { version, previous: Some(previous), created_at, updated_at, ..tool }
+}
+
+/// The fingerprint that the tool would have without prose.
+fn contract(tool: &ServiceTool) -> String {
+    ServiceTool::fingerprint_of(&tool.name, &without_prose(&tool.parameters), "", &tool.binding)
+}
+
+/// A schema without its titles and descriptions. Those are text; a property called `title` is a schema.
+fn without_prose(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let is_prose = |name: &str, value: &Value| matches!(name, "title" | "description") && value.is_string();
+            let is_data = |name: &str| matches!(name, "const" | "default" | "enum" | "examples");
+            let kept = members
+                .iter()
+                .filter(|(name, value)| !is_prose(name, value))
+                .map(|(name, value)| (name.clone(), if is_data(name) { value.clone() } else { without_prose(value) }));
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => items.iter().map(without_prose).collect(),
+        other => other.clone(),
+    }
 }
 
 /// A row as it is stored, without times and edition.
@@ -418,4 +442,30 @@ fn differences<T: Serialize>(before: &T, after: &T) -> Vec<String> {
     let (before, after) = (columns(before), columns(after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_of_a_schema_is_text_beside_its_rules() {
+        let schema = json!({
+            "type": "object", "description": "All.",
+            "properties": {
+                "title": {"type": "string", "title": "Title", "description": "A title."},
+                "list": {"items": [{"description": "One.", "minimum": 1}], "default": {"title": "Hello"}},
+            },
+            "required": ["title"],
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "title": {"type": "string"},
+                "list": {"items": [{"minimum": 1}], "default": {"title": "Hello"}},
+            },
+            "required": ["title"],
+        });
+        assert_eq!(without_prose(&schema), expected);
+    }
 }
