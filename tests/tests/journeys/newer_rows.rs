@@ -13,6 +13,7 @@
 mod catalogue;
 mod memory;
 mod tools;
+mod turns;
 mod waits;
 
 use catalogue::{a_catalogue, an_organization, intents};
