@@ -12,6 +12,7 @@
 
 mod catalogue;
 mod memory;
+mod runs;
 mod tools;
 mod turns;
 mod waits;
