@@ -5,10 +5,11 @@ use shared::models::RunStatus;
 use tests::{
     World,
     automation::{AMPLE, whole},
-    sms_without_call,
+    phone, sms_without_call,
 };
 
 use super::{CONTENT, text};
+use crate::catalogue::{files, load};
 
 /// Attempts beyond those after which an outage ends a run.
 const MANY: usize = 7;
@@ -24,6 +25,7 @@ async fn is_put_off(world: &World, actions: &Value, table: &str, spoil: impl Fn(
     let row = row_of(world, table, |row| match table {
         "automation_runs" => row["part"] == "plan",
         "tools" => row.get("config_metadata").is_some(),
+        "services" => row.get("name").is_some(),
         _ => true,
     });
     world.aws.put(table, &spoil(&row));
@@ -65,4 +67,24 @@ async fn a_run_waits_for_a_version_that_can_read_its_rows() {
     let world = World::start().await;
     world.tool(&sms_without_call(&world.home)).await;
     is_put_off(&world, &send, "automation_runs", |row| with(row, &json!({"trigger_data": {"of": CONTENT}}))).await;
+}
+
+#[tokio::test]
+async fn a_run_waits_for_a_version_that_has_its_tools() {
+    let now = json!([{"id": "now", "tool": "current_time", "parameters": {}}]);
+    let newer = |row: &Value| -> Value {
+        serde_json::from_str(&row.to_string().replace("current_time", "newer_tool")).unwrap()
+    };
+    is_put_off(&World::start().await, &now, "automation_versions", newer).await;
+    let send = json!([{
+        "id": "tell", "tool": "twilio_send_sms", "parameters": {"recipients": [phone(1)], "text": "Ready."},
+    }]);
+    for (table, spoil) in [
+        ("service_tools", json!({"binding": {"type": CONTENT}})),
+        ("services", json!({"connection": {"type": CONTENT}})),
+    ] {
+        let world = World::start().await;
+        load(&world, &json!({"twilio.json": files()["twilio.json"]})).await;
+        is_put_off(&world, &send, table, |row| with(row, &spoil)).await;
+    }
 }
