@@ -7,7 +7,8 @@ usage: make deploy CODE_BUCKET=name          or with these variables in the envi
   ARCHITECTURE   arm64 or x86_64 (default: that of the last deployment, at first arm64)
   PARAMETERS     file with the template's other parameters, one Key=Value a line, # begins a comment
                  (default infra/deploy.parameters; see infra/deploy.parameters.example)
-  ADOPT          1: a new stack takes over the tables and the key that `make destroy` of an earlier one of the same release has kept
+  ADOPT          1: takes over the tables and the key that are there and not the stack's: kept by `make destroy` of an earlier stack of the
+                 same release, or left behind when an older template was deployed
   PROGRAMS       programs that are built already, for a local AWS: see infra/build
 
 Account, region and credentials are those of the AWS CLI (AWS_PROFILE, AWS_REGION, ...). Everything that can be checked is checked
@@ -73,7 +74,7 @@ class Deployment:
         except aws.Failed as error:
             return [str(error)]
         if self.found:
-            in_the_way = stack_state.in_the_way(self.name, self.found["StackStatus"])
+            in_the_way = stack_state.obstacle(self.name, self.found)
             if in_the_way:
                 return [in_the_way]
             before = stack_state.parameters(self.found)
@@ -112,10 +113,11 @@ class Deployment:
         keepable = template.kept(self.template, self.name, template.SECRET)
         found = [self._unusable(secret) for logical, secret in self.left_secrets.items() if secret["waits"] or logical not in keepable]
         names = list(self.left_tables.values()) + [secret["name"] for logical, secret in self.left_secrets.items() if logical in keepable]
-        if names and self.found:
+        if names and self.found and not self.adopts:
             found.append(
-                f"{_list(names)} exist and are not the stack's: a deployment that failed has left them, or another program made them. "
-                "If nothing is in them (aws dynamodb scan --select COUNT --table-name …), delete them; CloudFormation makes them again:" + "".join(_deletion(name) for name in names)
+                f"{_list(names)} exist and are not the stack's: an older template or a deployment that failed has left them, or another "
+                "program made them\n"
+                f"      make deploy STACK={self.name} CODE_BUCKET={self.bucket or '…'} ADOPT=1    takes them over, with all that is in them"
             )
         elif names and not self.adopts:
             found.append(
@@ -138,8 +140,18 @@ class Deployment:
                 found.append(
                     f"{name} is of another release ({'; '.join(differences)}): check that release out, deploy it with ADOPT=1, then upgrade"
                 )
-            self.left_protection.add(described.get("DeletionProtectionEnabled", False))
+            protected = described.get("DeletionProtectionEnabled", False)
+            self.left_protection.add(protected)
+            if self.found and protected != self._protected_before():
+                found.append(
+                    f"{name} is {'' if protected else 'not '}protected against deletion, unlike the stack's tables\n"
+                    f"      aws dynamodb update-table --table-name {name} --{'no-' if protected else ''}deletion-protection-enabled"
+                )
         return found
+
+    def _protected_before(self):
+        before = stack_state.parameters(self.found)
+        return before.get("DeletionProtection") == "true" and before.get("FirstDeployment") != "true"
 
     def _unusable(self, secret):
         if secret["waits"]:
@@ -149,11 +161,13 @@ class Deployment:
             )
         return f"the secret {secret['name']} exists and is not the stack's. If nobody needs it, delete it:{_deletion(secret['name'])}"
 
+    def _deployed(self):
+        return aws.ask("cloudformation", "get-template", "--stack-name", self.name, "--template-stage", "Original")["TemplateBody"]
+
     def _of_tables(self):
         if not self.found:
             return []
-        body = aws.ask("cloudformation", "get-template", "--stack-name", self.name, "--template-stage", "Original")["TemplateBody"]
-        impossible = template.impossible(template.tables(template.read(body)), template.tables(self.template))
+        impossible = template.impossible(template.tables(template.read(self._deployed())), template.tables(self.template))
         return [f"{problem}. If releases lie between, deploy them one after another" for problem in impossible]
 
     def _of_parameters(self, first):
@@ -197,7 +211,7 @@ class Deployment:
         return prefix
 
     def adopt(self, folder, values):
-        """Creates a stack of the kept resources alone: CloudFormation cannot import and create in one operation."""
+        """Imports the kept resources, into a stack of their own if there is none: CloudFormation does nothing else in the same operation."""
         imported = [
             {"ResourceType": template.TABLE, "LogicalResourceId": logical, "ResourceIdentifier": {"TableName": name}}
             for logical, name in self.left_tables.items()
@@ -206,20 +220,15 @@ class Deployment:
             for logical, secret in self.left_secrets.items()
         ]
         aws.say(f"taking over {len(imported)} resources of an earlier stack {self.name}")
-        if self.left_protection - {self.protects()}:
-            # The deployment after the import sets only properties that differ from the import's.
-            values = {**values, "DeletionProtection": "true", "FirstDeployment": "true" if self.protects() else "false"}
         changes = f"adopt-{int(time.time())}"
         of_changes = ("--stack-name", self.name, "--change-set-name", changes)
+        logicals = [*self.left_tables, *self.left_secrets]
         request = {
             "StackName": self.name,
             "ChangeSetName": changes,
             "ChangeSetType": "IMPORT",
-            "TemplateBody": json.dumps(
-                template.only(self.template, list(self.left_tables) + list(self.left_secrets)), separators=(",", ":")
-            ),
-            "Parameters": [{"ParameterKey": key, "ParameterValue": value} for key, value in values.items()],
             "ResourcesToImport": imported,
+            **(self._into_stack(folder, logicals) if self.found else self._into_new_stack(logicals, values)),
         }
         aws.ask("cloudformation", "create-change-set", "--cli-input-json", folder.write("adopt.json", request))
         try:
@@ -231,6 +240,27 @@ class Deployment:
             raise aws.Failed(f"They cannot be taken over: {changes.get('StatusReason', changes['Status'])}")
         aws.run("cloudformation", "execute-change-set", *of_changes)
         aws.run("cloudformation", "wait", "stack-import-complete", "--stack-name", self.name)
+
+    def _into_new_stack(self, logicals, values):
+        if self.left_protection - {self.protects()}:
+            # The deployment after the import sets only properties that differ from the import's.
+            values = {**values, "DeletionProtection": "true", "FirstDeployment": "true" if self.protects() else "false"}
+        return {
+            "TemplateBody": json.dumps(template.only(self.template, logicals), separators=(",", ":")),
+            "Parameters": [{"ParameterKey": key, "ParameterValue": value} for key, value in values.items()],
+        }
+
+    def _into_stack(self, folder, logicals):
+        path = pathlib.Path(folder.path, "adopt.yaml")
+        path.write_text(template.with_ours(self._deployed(), logicals), encoding="utf-8")
+        # The template exceeds the limit of a request.
+        place = f"{self.bucket}/{self.name}/template/adopt.yaml"
+        aws.run("s3", "cp", "--only-show-errors", str(path), f"s3://{place}")
+        return {
+            "TemplateURL": f"https://s3.{self.region}.amazonaws.com/{place}",
+            "Capabilities": ["CAPABILITY_IAM"],
+            "Parameters": [{"ParameterKey": key, "UsePreviousValue": True} for key in stack_state.parameters(self.found)],
+        }
 
     def deploy(self, folder, values):
         # As one list of "Key=Value" texts, which versions 1 and 2 of the CLI both read from a file.
@@ -251,13 +281,8 @@ def _list(names):
     return f"{', '.join(names[:3])} and {len(names) - 3} more" if len(names) > 4 else " and ".join(names)
 
 
-def _deletion(name):
-    if "/" in name:
-        return f"\n      aws secretsmanager delete-secret --secret-id {name} --force-delete-without-recovery"
-    return (
-        f"\n      aws dynamodb update-table --table-name {name} --no-deletion-protection-enabled\n"
-        f"      aws dynamodb delete-table --table-name {name}"
-    )
+def _deletion(secret):
+    return f"\n      aws secretsmanager delete-secret --secret-id {secret} --force-delete-without-recovery"
 
 
 def run(deployment, steps):
@@ -274,7 +299,7 @@ def run(deployment, steps):
         first = deployment.found is None
         steps.append("deploying")
         try:
-            if first and (deployment.left_tables or deployment.left_secrets):
+            if deployment.left_tables or deployment.left_secrets:
                 deployment.adopt(folder, values)
                 first = False
             # A protected table could not be removed if the creation fails, and would block the next attempt.
@@ -297,15 +322,15 @@ def run(deployment, steps):
 
 def failed(name, error):
     """Ends the program with the failure and the next step."""
+    aws.say(str(error))
     found = stack_state.describe(name)
     if not found:
-        aws.say(str(error))
         stack_state.delete_empty(name)
         sys.exit("The deployment failed, and nothing was made.")
     stack_state.show_failures(name)
     status = found["StackStatus"]
     sys.exit(
-        stack_state.in_the_way(name, status)
+        stack_state.obstacle(name, found)
         or f"The deployment failed, and everything is again as it was before ({status}). Mend what is named above and deploy again."
     )
 

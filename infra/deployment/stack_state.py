@@ -42,6 +42,12 @@ def parameters(found):
     return {each["ParameterKey"]: each.get("ParameterValue", "") for each in found.get("Parameters", [])}
 
 
+def obstacle(name, found):
+    """As in_the_way, for a stack. An import that failed leaves a stack with resources as it was."""
+    status = found["StackStatus"]
+    return None if status == "IMPORT_ROLLBACK_COMPLETE" and resources(name) else in_the_way(name, status)
+
+
 def in_the_way(name, status):
     """Why this state prevents a deployment, with the remedy; None if it does not."""
     if status in DEPLOYABLE:

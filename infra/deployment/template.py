@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import yaml
 
@@ -70,6 +71,13 @@ def only(template, logicals):
         "Conditions": template["Conditions"],
         "Resources": {logical: template["Resources"][logical] for logical in logicals},
     }
+
+
+def with_ours(deployed, logicals):
+    """The text of a deployed template with these resources of ours as well. The rest stays: an import must change nothing else."""
+    text = PATH.read_text(encoding="utf-8")
+    ours = [re.search(rf"^  {logical}:\n(?:(?:    .*)?\n)*", text, re.MULTILINE).group() for logical in logicals]
+    return deployed.replace("\nResources:\n", "\n".join(["", "Resources:", *ours]), 1)
 
 
 def tables(template):

@@ -187,10 +187,10 @@ async fn list_call_executions(
 ) -> Result<Page<ExecutionView>> {
     let (organization, id) = (asked.organization(), id.0);
     let (call, runs) = join!(deps.calls.find(&id), deps.executions.of_call(organization, &id, &wanted.0));
-    let runs = runs?;
+    let (runs, is_whole) = runs?;
     let theirs = match call? {
         Some(call) => call.for_owner(organization).is_some(),
-        None => !runs.items.is_empty() || has_executions(deps, organization, &id).await?,
+        None => !runs.items.is_empty() || !is_whole || has_executions(deps, organization, &id).await?,
     };
     if theirs { Ok(runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
 }
@@ -198,5 +198,6 @@ async fn list_call_executions(
 /// Whether a tool of the organization ran in the call.
 async fn has_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
     let newest = ExecutionFilter::newest(1);
-    Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
+    let (page, is_whole) = deps.executions.of_call(organization, call, &newest).await?;
+    Ok(!page.items.is_empty() || !is_whole)
 }

@@ -53,7 +53,7 @@ pub(crate) struct CallWithTimeline {
     #[serde(flatten)]
     pub(crate) call: CallView,
     pub(crate) timeline: Vec<TimelineEntry>,
-    /// False if there were more runs than are shown.
+    /// False if runs are left out: the older ones of more than a thousand, or unreadable ones of a newer version.
     pub(crate) timeline_complete: bool,
 }
 

@@ -377,7 +377,8 @@ impl Old {
     }
 }
 
-/// The tool as the successor of its old row: same age, next version, and the previous description after a change.
+/// The tool as the successor of its old row: same age, next version, and the previous description after a change. New prose
+/// alone keeps the fingerprint, which automations name.
 fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> ServiceTool {
     let counted = |version: u64| match &tool.binding {
         Binding::Pipedream { version, .. } => version.clone(),
@@ -386,29 +387,54 @@ fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> S
     let Some(before) = before else {
         return ServiceTool { version: counted(1), created_at: now, updated_at: now, ..tool };
     };
-    let ServiceTool { fingerprint, version, created_at, updated_at, .. } = before.clone();
-    if fingerprint == tool.fingerprint || only_adds_optional(before, &tool) {
-        let previous = before.previous.clone();
-        return ServiceTool { fingerprint, version, previous, created_at, updated_at, ..tool };
+    let (created_at, updated_at) = (before.created_at, before.updated_at);
+    if before.fingerprint == tool.fingerprint
+        || contract(before, &before.parameters) == contract(&tool, &known_before(before, &tool))
+    {
+        let (fingerprint, version) = (before.fingerprint.clone(), before.version.clone());
+        return ServiceTool { fingerprint, version, previous: before.previous.clone(), created_at, updated_at, ..tool };
     }
-    let next = counted(version.parse().unwrap_or(0) + 1);
-    let (parameters, returns) = (before.parameters.clone(), before.returns.clone());
-    let previous = Some(PreviousTool { fingerprint, version, parameters, returns });
-    ServiceTool { version: next, previous, created_at, updated_at, ..tool }
+    let previous = PreviousTool {
+        fingerprint: before.fingerprint.clone(),
+        version: before.version.clone(),
+        parameters: before.parameters.clone(),
+        returns: before.returns.clone(),
+    };
+    let version = counted(before.version.parse().unwrap_or(0) + 1);
+    ServiceTool { version, previous: Some(previous), created_at, updated_at, ..tool }
 }
 
-/// Whether a tool differs only in further optional parameters. Automations that were checked before do not use them.
-fn only_adds_optional(before: &ServiceTool, after: &ServiceTool) -> bool {
-    let with_parameters = |tool: &ServiceTool, parameters: &Value| {
-        ServiceTool::fingerprint_of(&tool.name, parameters, &tool.returns, &tool.binding)
-    };
-    let mut without_new = after.parameters.clone();
+/// The fingerprint that the tool would have with these parameters and without prose.
+fn contract(tool: &ServiceTool, parameters: &Value) -> String {
+    ServiceTool::fingerprint_of(&tool.name, &without_prose(parameters), "", &tool.binding)
+}
+
+/// The new parameters without further optional ones, which automations that were checked before do not use.
+fn known_before(before: &ServiceTool, after: &ServiceTool) -> Value {
+    let mut parameters = after.parameters.clone();
     let known = before.parameters.get("properties").and_then(Value::as_object);
-    let properties = without_new.get_mut("properties").and_then(Value::as_object_mut);
+    let properties = parameters.get_mut("properties").and_then(Value::as_object_mut);
     if let (Some(known), Some(properties)) = (known, properties) {
         properties.retain(|name, _| known.contains_key(name));
     }
-    with_parameters(before, &before.parameters) == with_parameters(after, &without_new)
+    parameters
+}
+
+/// A schema without its titles and descriptions. Those are text; a property called `title` is a schema.
+fn without_prose(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let is_prose = |name: &str, value: &Value| matches!(name, "title" | "description") && value.is_string();
+            let is_data = |name: &str| matches!(name, "const" | "default" | "enum" | "examples");
+            let kept = members
+                .iter()
+                .filter(|(name, value)| !is_prose(name, value))
+                .map(|(name, value)| (name.clone(), if is_data(name) { value.clone() } else { without_prose(value) }));
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => items.iter().map(without_prose).collect(),
+        other => other.clone(),
+    }
 }
 
 /// A row as it is stored, without times and edition.
@@ -429,4 +455,30 @@ fn differences<T: Serialize>(before: &T, after: &T) -> Vec<String> {
     let (before, after) = (columns(before), columns(after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_of_a_schema_is_text_beside_its_rules() {
+        let schema = json!({
+            "type": "object", "description": "All.",
+            "properties": {
+                "title": {"type": "string", "title": "Title", "description": "A title."},
+                "list": {"items": [{"description": "One.", "minimum": 1}], "default": {"title": "Hello"}},
+            },
+            "required": ["title"],
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "title": {"type": "string"},
+                "list": {"items": [{"minimum": 1}], "default": {"title": "Hello"}},
+            },
+            "required": ["title"],
+        });
+        assert_eq!(without_prose(&schema), expected);
+    }
 }

@@ -292,6 +292,9 @@ impl Actions<'_> {
             Some(why @ Unavailable::Unreachable { .. }) if !given_up => {
                 return Err(Error::Unavailable("an account of a service", why.for_author().into()));
             }
+            Some(Unavailable::Unreadable) => {
+                return Err(Error::Unreadable { row: "tool", key: planned.tool.to_owned() });
+            }
             Some(why) => {
                 if let Some(outcome) = Box::pin(self.outcome_with_former_account(planned, why)).await? {
                     return Ok(Some(planned.finished(&outcome, false, started_at)));

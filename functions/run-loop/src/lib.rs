@@ -34,7 +34,7 @@ mod prompt;
 mod verdict;
 mod waiting;
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
 use shared::{
     Deadline, Error, Result,
@@ -50,7 +50,7 @@ use crate::{
     deps::Held,
     ending::{end, report_lost},
     journal::Stop,
-    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, exceeds_attempts, given_up},
+    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, exceeds_attempts, given_up, is_unreadable},
 };
 
 /// A lease outlasts its invocation, and the message for a successor comes after that.
@@ -81,25 +81,14 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
 
 /// Takes the steps that the time allows, then carries out the verdict.
 async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: QueuedRun, deadline: Deadline) -> Result<()> {
-    let at_once = match before_steps(&run) {
-        Some(verdict) => Some(verdict),
-        None if exceeds_attempts(&run) => {
-            let record = deps.runs.whole(run.organization_id, run.id).await;
-            Some(given_up(
-                record.inspect_err(|error| tracing::error!(run.id = %run.id, "{}", error::chain(error))).ok().as_ref(),
-            ))
+    let (verdict, spent) = match begin(deps, &run).await {
+        Ok(ControlFlow::Break(verdict)) => (verdict, run.spent),
+        Ok(ControlFlow::Continue(whole)) => {
+            let (ended, spent) = take_steps(Held { deps, run: &run, lease: &lease, deadline }, *whole).await;
+            (judge(ended, &run), spent)
         }
-        None => waiting::parent_run_over(deps, &run).await?,
-    };
-    let (verdict, spent) = if let Some(verdict) = at_once {
-        (verdict, run.spent)
-    } else {
-        let whole = deps.runs.whole(run.organization_id, run.id).await?;
-        let (ended, spent) = take_steps(Held { deps, run: &run, lease: &lease, deadline }, whole).await;
-        if let Ended::Outage(outage) = &ended {
-            tracing::warn!(run.id = %run.id, run.attempts = run.attempts, "a run cannot continue now: {}", error::chain(outage));
-        }
-        (decide(ended, &run, Timestamp::now()), spent)
+        Err(unreadable @ Error::Unreadable { .. }) => (judge(Ended::Outage(unreadable), &run), run.spent),
+        Err(error) => return Err(error),
     };
     match verdict {
         Verdict::End(ending, unsaved) => {
@@ -116,12 +105,36 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
             // A second early: clocks differ, and the message must not come before this time.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
             let is_model = matches!(&outage, Error::Upstream(failed) if failed.service == UpstreamService::Llm);
-            deps.runs.release_until(lease, resume_at, &outage.to_string(), is_model).await?;
+            let attempts = run.attempts.saturating_sub(u32::from(is_unreadable(&outage)));
+            deps.runs.release_until(lease, (resume_at, attempts), &outage.to_string(), is_model).await?;
             deps.queue.send_later(&message, pause).await?;
         }
         Verdict::Abandon => report_lost(&run),
     }
     Ok(())
+}
+
+/// The run's record, or the verdict on a run that must not take a step.
+async fn begin(deps: &Deps, run: &AutomationRun) -> Result<ControlFlow<Verdict, Box<WholeRun>>> {
+    if let Some(verdict) = before_steps(run) {
+        return Ok(ControlFlow::Break(verdict));
+    }
+    let record = deps.runs.whole(run.organization_id, run.id);
+    if exceeds_attempts(run) {
+        let record = record.await.inspect_err(|error| tracing::error!(run.id = %run.id, "{}", error::chain(error)));
+        return Ok(ControlFlow::Break(given_up(record.ok().as_ref())));
+    }
+    match waiting::parent_run_over(deps, run).await? {
+        Some(verdict) => Ok(ControlFlow::Break(verdict)),
+        None => Ok(ControlFlow::Continue(Box::new(record.await?))),
+    }
+}
+
+fn judge(ended: Ended<Stop>, run: &AutomationRun) -> Verdict {
+    if let Ended::Outage(outage) = &ended {
+        tracing::warn!(run.id = %run.id, run.attempts = run.attempts, "a run cannot continue now: {}", error::chain(outage));
+    }
+    decide(ended, run, Timestamp::now())
 }
 
 /// Returns the end of the steps, and the usage so far.

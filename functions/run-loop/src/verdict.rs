@@ -94,14 +94,17 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
             let error = Some(format!("The run stopped: {over}."));
             Verdict::End(Ending { status: RunStatus::CostLimit, result: None, error }, None)
         }
-        Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS => Verdict::GiveUp(Ending::failed(outage.to_string())),
+        Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS && !is_unreadable(&outage) => {
+            Verdict::GiveUp(Ending::failed(outage.to_string()))
+        }
         Ended::Outage(outage) => {
-            let pause = pause(&outage, run.attempts);
+            let pause = if is_unreadable(&outage) { until_readable(run, now) } else { pause(&outage, run.attempts) };
             if now.plus(pause) < ends_at(run) {
                 return Verdict::PutOff(pause, outage);
             }
             let error = Some(format!("The run's time was over before it could go on: {outage}"));
-            Verdict::End(Ending { status: RunStatus::TimeLimit, result: None, error }, None)
+            let ending = Ending { status: RunStatus::TimeLimit, result: None, error };
+            if is_unreadable(&outage) { Verdict::GiveUp(ending) } else { Verdict::End(ending, None) }
         }
     }
 }
@@ -112,6 +115,17 @@ pub(crate) fn ends_at(run: &AutomationRun) -> Timestamp {
 
 pub(crate) const fn cancelled() -> Ending {
     Ending { status: RunStatus::Cancelled, result: None, error: None }
+}
+
+/// Whether only another version of the program can continue the run. Such an attempt does not count.
+pub(crate) const fn is_unreadable(outage: &Error) -> bool {
+    matches!(outage, Error::Unreadable { .. })
+}
+
+/// The pause before another version may be here: a part of the time that is left.
+fn until_readable(run: &AutomationRun, now: Timestamp) -> Duration {
+    let left = u64::try_from(ends_at(run).as_millis() - now.as_millis()).unwrap_or_default();
+    Duration::from_millis(left / 4).clamp(Duration::from_secs(2 * PAUSE), LONGEST_PAUSE)
 }
 
 /// The pause before the next attempt: longer each time, and at least as long as the vendor asks for.
@@ -182,6 +196,19 @@ mod tests {
         };
         let said = ending.error.as_deref();
         assert_eq!((ending.status, said), (RunStatus::Failed, Some("the database is unavailable, try again")));
+    }
+
+    #[test]
+    fn an_unreadable_row_puts_a_run_off_until_its_time_is_over_and_counts_against_nobody() {
+        let unreadable = || Ended::Outage(Error::Unreadable { row: "tool", key: "tell".to_owned() });
+        let limits = RunLimits { seconds: 21_600, ..RunLimits::default() };
+        let run = run(&json!({"attempts": MOST_ATTEMPTS, "limits": limits}));
+        for (passed, pause) in [(0, 900), (20_000, 400), (21_580, 10)] {
+            let verdict = decided(unreadable(), &run, passed);
+            assert!(matches!(verdict, Verdict::PutOff(after, _) if after == Duration::from_secs(pause)), "{verdict:?}");
+        }
+        let Verdict::GiveUp(ending) = decided(unreadable(), &run, 21_590) else { panic!("its time is over") };
+        assert_eq!(ending.status, RunStatus::TimeLimit);
     }
 
     #[test]

@@ -22,11 +22,11 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{
-        AnsweredCalls, Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailedTools,
-        FailurePause, RunCause, RunStarter, ScheduleRule, Trigger, Triggers,
+        AnsweredCalls, Definition, Deployment, Dispatch, EndedCalls, EventReplays, FailedTools, FailurePause, RunCause,
+        RunStarter, ScheduleRule, Trigger, Triggers,
     },
     error::found,
-    models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
+    models::{Automation, AutomationStatus, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
     store::{Automations, Schedules},
 };
@@ -95,7 +95,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
         return Box::pin(deps.triggers.update_schedule(organization_id, automation_id)).await;
     };
     let version = deps.automations.version(organization_id, automation_id, schedule.automation_version).await?;
-    let definition = definition_of(&version)?;
+    let definition = Definition::stored(&version)?;
     let Some(trigger) = &definition.trigger else { return Err(Error::internal("a version has no trigger")) };
     match (trigger, ScheduleRule::of(trigger)) {
         (_, Some(rule)) => {
@@ -134,10 +134,4 @@ async fn start(deps: &Deps, automation: &Automation, trigger: &Trigger, schedule
         tracing::info!(automation.id = %automation.id, run.id = %run.id, "a schedule started a run");
     }
     Ok(())
-}
-
-fn definition_of(version: &AutomationVersion) -> Result<Definition> {
-    let stored = serde_json::from_str(&version.definition).map_err(Error::internal)?;
-    let definition = Definition::read(&stored, &mut Diagnostics::default());
-    definition.ok_or_else(|| Error::internal("a version that was activated cannot be read"))
 }

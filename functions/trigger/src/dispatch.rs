@@ -1,8 +1,9 @@
 //! An event of a hook is noted, and held against the automations that it is for.
 
+use serde_json::Value;
 use shared::{
     Result,
-    automation::{Definition, LARGEST_DATA, Work},
+    automation::{LARGEST_DATA, Trigger, Work},
     cut,
     error::found,
     models::{Automation, Event, EventId, EventStatus, Hook, Timestamp},
@@ -33,12 +34,13 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent, w
 }
 
 /// Whether the automation has another trigger than the hook was made for. Until the old one is deleted at its service, it goes on
-/// posting.
+/// posting. Events for an unreadable trigger are recorded.
 async fn is_outdated(deps: &Deps, hook: &Hook, automation: &Automation) -> Result<bool> {
     let (Some(deployed_for), Some(version)) = (&hook.deployed_for, automation.active_version) else { return Ok(false) };
     let version = deps.dispatch.filters.automations.version(hook.organization_id, automation.id, version).await?;
-    let now = Definition::stored(&version)?.trigger.and_then(|trigger| trigger.deployed_for());
-    Ok(now.as_ref() != Some(deployed_for))
+    let definition: Option<Value> = serde_json::from_str(&version.definition).ok();
+    let now = definition.as_ref().and_then(Trigger::stored);
+    Ok(now.is_some_and(|now| now.deployed_for().as_ref() != Some(deployed_for)))
 }
 
 /// The event's row as it begins.

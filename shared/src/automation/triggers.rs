@@ -27,8 +27,6 @@ use self::{
     polling::hash,
 };
 use super::definition::{
-    Definition,
-    diagnostics::Diagnostics,
     schedule::ScheduleRule,
     trigger::{Missed, Trigger},
 };
@@ -139,14 +137,15 @@ impl Triggers {
     ) -> Result<()> {
         for _ in 0..TRIES {
             let row = found(self.automations.get(organization, automation).await)?;
-            let running = match row.as_ref().and_then(|row| row.active_version) {
+            // A paused automation needs no trigger, so pausing works although the version is unreadable.
+            let active = row.as_ref().filter(|row| row.status == AutomationStatus::Active);
+            let running = match active.and_then(|row| row.active_version) {
                 Some(version) => Some(self.running(organization, automation, version).await?),
                 None => None,
             };
-            let both = row.as_ref().zip(running.as_ref());
-            let scheduled = self.schedule_agrees(organization, automation, both).await?;
+            let scheduled = self.schedule_agrees(organization, automation, (row.as_ref(), running.as_ref())).await?;
             if let Some(deadline) = with_pipedream {
-                let listens = both.map(|(row, running)| (row, &running.trigger));
+                let listens = active.zip(running.as_ref()).map(|(row, running)| (row, &running.trigger));
                 let within = deadline.at_most(PIPEDREAM_WITHIN);
                 let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
                 if let (Some(Refused(why)), Some(row)) = (refused, &row) {
@@ -177,21 +176,22 @@ impl Triggers {
         &self,
         organization: OrganizationId,
         id: AutomationId,
-        automation: Option<(&Automation, &Running)>,
+        (row, running): (Option<&Automation>, Option<&Running>),
     ) -> Result<bool> {
         let schedule = self.schedules.get(organization, id).await?;
-        let by_the_clock = |running: &Running| {
+        let by_the_clock = |running: &&Running| {
             matches!(running.trigger, Trigger::Polling(_)) || ScheduleRule::of(&running.trigger).is_some()
         };
-        match (automation.filter(|(_, running)| by_the_clock(running)), schedule) {
-            (None, Some(schedule)) => self.remove(&schedule).await,
-            (Some((automation, running)), schedule) if automation.status == AutomationStatus::Active => {
+        let is_paused = row.is_some_and(|row| row.status != AutomationStatus::Active && row.active_version.is_some());
+        match (running.filter(by_the_clock), schedule) {
+            (Some(running), schedule) => {
                 let now = Timestamp::now();
                 let (schedule, next) = resumed(running, schedule, now);
                 self.arm(schedule, next, now).await
             }
-            (Some(_), Some(schedule)) if schedule.due.is_some() => self.disarm(schedule).await,
-            (None, None) | (Some(_), _) => Ok(true),
+            (None, Some(schedule)) if !is_paused => self.remove(&schedule).await,
+            (None, Some(schedule)) if schedule.due.is_some() => self.disarm(schedule).await,
+            (None, _) => Ok(true),
         }
     }
 
@@ -311,12 +311,9 @@ impl SettleAbove for Triggers {
 }
 
 /// The trigger of a version, and a hash of its type and configuration.
-pub(super) fn trigger_of(version: &AutomationVersion) -> Result<(Trigger, String)> {
+fn trigger_of(version: &AutomationVersion) -> Result<(Trigger, String)> {
     let stored: Value = serde_json::from_str(&version.definition).map_err(Error::internal)?;
-    let mut diagnostics = Diagnostics::default();
-    let definition = Definition::read(&stored, &mut diagnostics);
-    let trigger = definition.and_then(|definition| definition.trigger);
-    let trigger = trigger.ok_or_else(|| unreadable::<AutomationVersion>(&version.automation_id))?;
+    let trigger = Trigger::stored(&stored).ok_or_else(|| unreadable::<AutomationVersion>(&version.automation_id))?;
     Ok((trigger, hash(&json!([stored.get("trigger_type"), stored.get("trigger_config")]).to_string())))
 }
 

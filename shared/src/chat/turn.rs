@@ -17,7 +17,7 @@ use super::{
     running::{Followed, Teller, kept},
 };
 use crate::{
-    Deadline, Error, Result,
+    Deadline, Result,
     accounts::{Accounts, LlmInUse, LlmModel},
     catalogue::Catalogue,
     clients::{Llm, llm::Account},
@@ -341,7 +341,7 @@ impl Turns {
     /// Asks the running turn of a member's thread to end. False without a running turn.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the member has no such thread.
+    /// [`crate::Error::NotFound`] if the member has no such thread.
     pub async fn stop(&self, member: &Member, thread: &str) -> Result<bool> {
         let id = ThreadId::of_name(member.organization_id, &member.user_id, thread);
         self.threads.ask_to_stop(member.organization_id, id).await
@@ -407,12 +407,11 @@ impl Turns {
         let title = if before.title.is_empty() { title(&asked.message) } else { before.title.clone() };
         let turn = before.turns + 1;
         let named = |pending: &PendingCall| PendingCall { request: running.request.clone(), ..pending.clone() };
-        let pending = state.pending.as_ref().map(|pending| serde_json::to_string(&named(pending)));
         let thread = Thread {
             title,
             turns: turn,
             messages: before.messages + count,
-            pending: pending.transpose().map_err(Error::internal)?,
+            pending: state.pending.as_ref().map(|pending| Box::new(named(pending))),
             running: None,
             spent,
             updated_at: answer.timestamp,

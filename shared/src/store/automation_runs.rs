@@ -271,13 +271,22 @@ impl AutomationRuns {
         Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
 
-    /// Releases a run after a failure; it resumes no earlier than `resume_at`. `error` is public text.
-    pub async fn release_until(&self, lease: Lease, resume_at: Timestamp, error: &str, is_model: bool) -> Result<()> {
+    /// Releases a run after a failure; it resumes no earlier than `resume_at`. `attempts` is the count without a step, `error` public
+    /// text.
+    pub async fn release_until(
+        &self,
+        lease: Lease,
+        (resume_at, attempts): (Timestamp, u32),
+        error: &str,
+        is_model: bool,
+    ) -> Result<()> {
         let released = lease.update_in_transaction(
-            "SET #resume_at = :resume, #last_error = :error, #waits_for_model = :is_model REMOVE #lease_token, #lease_until",
+            "SET #resume_at = :resume, #attempts = :attempts, #last_error = :error, #waits_for_model = :is_model \
+             REMOVE #lease_token, #lease_until",
         );
         let released = released.with([
             (":resume", number(resume_at.as_millis())),
+            (":attempts", number(attempts.into())),
             (":error", text(error)),
             (":is_model", AttributeValue::Bool(is_model)),
         ]);

@@ -180,19 +180,23 @@ impl Executions {
         Ok(Page { items: rows(found), next_cursor })
     }
 
+    /// The page, and whether all of its rows are readable.
     pub async fn of_call(
         &self,
         organization: OrganizationId,
         call: &CallId,
         wanted: &ExecutionFilter,
-    ) -> Result<Page<Execution>> {
+    ) -> Result<(Page<Execution>, bool)> {
         let call = text(organization_call(organization, call));
         let query = self
             .table
             .query_index("by_call", "#organization_call = :call AND #id BETWEEN :since AND :until")
             .with([(":call", call.clone())]);
         let (found, next_cursor) = page(organization, query, ("organization_call", call), wanted, false).await?;
-        Ok(Page { items: rows(found), next_cursor })
+        let count = found.len();
+        let items: Vec<Execution> = rows(found);
+        let is_whole = items.len() == count;
+        Ok((Page { items, next_cursor }, is_whole))
     }
 
     pub async fn of_organization(

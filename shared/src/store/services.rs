@@ -9,7 +9,7 @@ use std::{collections::HashMap, time::Duration};
 use futures_util::try_join;
 
 use super::{
-    database::{Database, Item, id, rows, text},
+    database::{Database, Item, from_item, id, rows, text},
     lease::Lease,
     table::Table,
 };
@@ -77,6 +77,20 @@ impl Services {
         let keys = names.iter().map(|name| id(service_tool_id(name))).collect();
         let found: Vec<ServiceTool> = rows(self.tools.batch_get(keys, None, deadline).await?);
         Ok(found.into_iter().map(|tool| (tool.name.clone(), tool)).collect())
+    }
+
+    /// Like [`Services::tools_named`], with an error for each unreadable tool.
+    pub async fn find_each(
+        &self,
+        names: &[String],
+        deadline: Deadline,
+    ) -> Result<HashMap<String, Result<ServiceTool>>> {
+        let keys = names.iter().map(|name| id(service_tool_id(name))).collect();
+        let items = self.tools.batch_get(keys, None, deadline).await?;
+        Ok(items
+            .into_iter()
+            .filter_map(|item| Some((item.get("name")?.as_s().ok()?.clone(), from_item(item))))
+            .collect())
     }
 
     pub async fn capabilities(

@@ -19,7 +19,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
@@ -231,7 +231,7 @@ impl Threads {
         row = match &thread.pending {
             Some(pending) => row
                 .and(", #pending = :pending REMOVE #running, #stop_token, #lease_token, #lease_until")
-                .with([(":pending", text(pending))]),
+                .with([(":pending", text(as_text(pending)?))]),
             None => row.and(" REMOVE #pending, #running, #stop_token, #lease_token, #lease_until"),
         };
         let mut writes = vec![row];
@@ -390,8 +390,8 @@ impl Threads {
     }
 }
 
-fn as_text(running: &RunningTurn) -> Result<String> {
-    serde_json::to_string(running).map_err(Error::internal)
+fn as_text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(Error::internal)
 }
 
 fn row(id: ThreadId) -> Item {

@@ -26,7 +26,7 @@ use crate::{
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, ToolId, ToolRef},
+    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, Service, ToolId, ToolRef},
     store::{Services, Tools},
     tool::{CallContext, CallableTool, Origin, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
 };
@@ -146,14 +146,11 @@ impl Catalogue {
         // On the heap: callers have many layers of futures of their own.
         let of_services = Box::pin(self.service_tools(organization, references, deadline));
         let (rows, of_services) = try_join!(own, of_services)?;
-        let unreadable = |error: &Error| {
-            tracing::error!("a tool cannot be offered: {}", error::chain(error));
-            Unavailable::Unreadable
-        };
         let resolve = |reference: &ToolRef| match reference {
             ToolRef::BuiltIn(name) => match self.built_in.get(name) {
                 Some(tool) => Ok(CatalogueTool::of(reference.clone(), Body::BuiltIn(tool.clone()))),
-                None => Err(Unavailable::NotFound),
+                // A stored reference: a newer program has the tool.
+                None => Err(Unavailable::Unreadable),
             },
             ToolRef::Service { name, fingerprint } => {
                 let tool = of_services.get(name).cloned().unwrap_or(Err(Unavailable::NotFound))?;
@@ -213,15 +210,30 @@ impl Catalogue {
         if names.is_empty() {
             return Ok(HashMap::new());
         }
-        let mut tools = self.services.tools_named(&names, deadline).await?;
-        tools.retain(|_, tool| tool.is_active);
-        let services: Vec<String> = tools.values().map(|tool| tool.service_name.clone()).collect();
-        let mut services = self.services.named(&services, deadline).await?;
-        services.retain(|service| service.is_active);
-        let connections = Box::pin(self.connections.of(organization, &services, deadline)).await;
         let mut found = HashMap::new();
+        let mut tools = Vec::new();
+        for (name, tool) in self.services.find_each(&names, deadline).await? {
+            match tool {
+                Ok(tool) if tool.is_active => tools.push((name, tool)),
+                Ok(_) => {}
+                Err(error) => {
+                    found.insert(name, Err(unreadable(&error)));
+                }
+            }
+        }
+        let services: Vec<String> = tools.iter().map(|(_, tool)| tool.service_name.clone()).collect();
+        let services = self.services.named(&services, deadline).await?;
+        let (services, inactive): (Vec<Service>, Vec<Service>) =
+            services.into_iter().partition(|service| service.is_active);
+        let connections = Box::pin(self.connections.of(organization, &services, deadline)).await;
         for (name, tool) in tools {
-            let Some(service) = services.iter().find(|service| service.id == tool.service_id) else { continue };
+            let Some(service) = services.iter().find(|service| service.id == tool.service_id) else {
+                // Without a row, the service is unreadable or still being loaded.
+                if inactive.iter().all(|service| service.id != tool.service_id) {
+                    found.insert(name, Err(Unavailable::Unreadable));
+                }
+                continue;
+            };
             let connection = connections.get(&service.id).unwrap_or(&Connection::Unknown);
             let made = service_tools::service_tool(&self.connections, organization, &tool, service, connection)?;
             let fingerprint = tool.fingerprint;
@@ -251,6 +263,11 @@ impl Catalogue {
         }
         Ok(toolbox)
     }
+}
+
+fn unreadable(error: &Error) -> Unavailable {
+    tracing::error!("a tool cannot be offered: {}", error::chain(error));
+    Unavailable::Unreadable
 }
 
 impl CatalogueTool {

@@ -38,7 +38,7 @@ pub struct CallRecord {
     pub call: Option<Call>,
     /// Newest first.
     pub executions: Vec<Execution>,
-    /// False if older executions are left out.
+    /// False if executions are left out: the older ones of more than a thousand, or unreadable ones of a newer version.
     pub complete: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct CallReceipt {
     /// The call is over, and so are its tools and its transfer. False, too, if the end of the call is not known.
     #[serde(rename = "final")]
     is_final: bool,
-    /// False if older executions are left out.
+    /// False if executions are left out: the older ones of more than a thousand, or unreadable ones of a newer version.
     complete: bool,
     /// Effects that happened; with the status `partial`, for some of the recipients.
     done: Vec<ReceiptLine>,
@@ -123,7 +123,7 @@ impl Receipts {
         let (executions, complete) = executions?;
         let call = match call? {
             Some(call) => Some(call.for_owner(organization).ok_or(Error::NotFound("call"))?),
-            None if executions.is_empty() => return Err(Error::NotFound("call")),
+            None if executions.is_empty() && complete => return Err(Error::NotFound("call")),
             None => None,
         };
         Ok(CallRecord { id: id.clone(), call, executions, complete })
@@ -146,13 +146,14 @@ impl Receipts {
     /// Newest first, and whether the list is complete.
     async fn executions_of(&self, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
         let mut wanted = ExecutionFilter::newest(PAGE);
-        let mut executions = Vec::new();
+        let (mut executions, mut complete) = (Vec::new(), true);
         for _ in 0..MOST_PAGES {
-            let page = self.executions.of_call(organization, call, &wanted).await?;
+            let (page, is_whole) = self.executions.of_call(organization, call, &wanted).await?;
             executions.extend(page.items);
+            complete &= is_whole;
             match page.next_cursor {
                 Some(next) => wanted.after = Some(Cursor::parse(&next)?),
-                None => return Ok((executions, true)),
+                None => return Ok((executions, complete)),
             }
         }
         Ok((executions, false))

@@ -330,3 +330,16 @@ async fn the_event_is_not_brought_by_a_hook() {
     let checked = world.deploy(&definition).await.expect(200);
     assert!(!checked.to_string().contains("waits_for_hook"), "{checked}");
 }
+
+#[tokio::test]
+async fn a_receipt_without_an_unreadable_execution_is_not_complete() {
+    let (world, sms, _) = world().await;
+    let sent = execution(&world, &sms, "succeeded", &json!({}));
+    let other = execution(&world, &sms, "succeeded", &json!({}));
+    assert_eq!(receipt(&world).await["complete"], true);
+    world.aws.change("executions", &other, json!({"status": "delegated"}));
+    let answer = receipt(&world).await;
+    assert_eq!((ids(&answer["done"]), &answer["complete"]), (vec![sent.as_str()], &json!(false)));
+    let call = world.calls(&format!("/{CALL}")).await.expect(200);
+    assert_eq!(call["timeline_complete"], false);
+}

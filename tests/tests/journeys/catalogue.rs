@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod import;
+mod prose;
 pub(crate) mod registry;
 
 use std::{collections::BTreeSet, time::Duration};

@@ -391,3 +391,24 @@ async fn a_trigger_that_pipedream_lost_is_deployed_at_the_new_address() {
     world.deliver_signed(&hook, Signer::Pipedream(&key), &message("18c2", "Invoice")).await.expect(200);
     assert_eq!(world.runs_of(&id).len(), 1);
 }
+
+#[tokio::test]
+async fn events_of_a_definition_that_cannot_be_read_are_recorded() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key().to_owned());
+    let version = world.aws.rows("automation_versions").remove(0);
+    for (pointer, mail) in [("/actions/0", "18c1"), ("/trigger_config", "18c2")] {
+        let mut newer: Value = serde_json::from_str(version["definition"].as_str().unwrap()).unwrap();
+        newer.pointer_mut(pointer).unwrap()["newer"] = json!(true);
+        let mut row = version.clone();
+        row["definition"] = json!(newer.to_string());
+        world.aws.put("automation_versions", &row);
+        let mail = message(mail, "Invoice 2026-117");
+        world.deliver_signed(&hook, Signer::Pipedream(&key), &mail).await.expect(200);
+    }
+    let events = world.events("").await.expect(200);
+    let matched = events["items"].as_array().unwrap().iter().map(|event| event["matched"].as_array().unwrap().len());
+    assert_eq!(matched.collect::<Vec<_>>(), [1, 1], "{events}");
+}

@@ -251,3 +251,23 @@ async fn a_feed_is_read_by_an_action_too() {
     let statuses: Vec<&Value> = shown["actions"].as_array().unwrap().iter().map(|action| &action["status"]).collect();
     assert_eq!(statuses, ["succeeded", "succeeded"], "{shown}");
 }
+
+#[tokio::test]
+async fn a_built_in_source_that_this_version_lacks_is_not_gone() {
+    let site = Site::start().await;
+    let id = site.of_feed().await;
+    let world = &site.world;
+    let version = world.aws.rows("automation_versions").remove(0);
+    let newer: Value = serde_json::from_str(&version.to_string().replace("read_feed", "newer_feed")).unwrap();
+    world.aws.put("automation_versions", &newer);
+    site.publishes([3, 2, 1]);
+    let at = world.aws.row("schedules", &id).unwrap()["next_run_at"].clone();
+    let organization = &world.home.organization_id;
+    let message = json!({"organization_id": organization, "automation_id": id, "scheduled_for": at});
+    world.aws.post("scheduled", &message.to_string());
+    assert_eq!(world.run_scheduled().await, 1);
+    assert_eq!(json!(world.automation_row(&id).await.status), json!("active"));
+    world.aws.put("automation_versions", &version);
+    site.ask().await;
+    assert_eq!(site.runs(), posts([3]));
+}

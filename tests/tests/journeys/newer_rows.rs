@@ -12,7 +12,9 @@
 
 mod catalogue;
 mod memory;
+mod runs;
 mod tools;
+mod turns;
 mod waits;
 
 use catalogue::{a_catalogue, an_organization, intents};

@@ -420,3 +420,30 @@ async fn a_broken_or_an_overlong_answer_is_a_failure_and_not_fewer_items() {
     polled.poll(&[4, 3]).await;
     assert_eq!(polled.titles(), titles([3, 4]));
 }
+
+/// Without the unreadable clause, the filter would accept other items.
+#[tokio::test]
+async fn a_source_whose_filter_cannot_be_read_waits_for_a_version_that_can() {
+    let clause = |value: &str| json!({"path": "title", "op": "contains", "value": value});
+    let filter = json!({"operator": "AND", "clauses": [clause("3"), clause("Item")]});
+    let polled = Polled::start(&json!({"filter": filter})).await;
+    let world = &polled.world;
+    let version = world.aws.rows("automation_versions").remove(0);
+    let mut newer: Value = serde_json::from_str(version["definition"].as_str().unwrap()).unwrap();
+    newer["trigger_config"]["filter"]["clauses"][0]["op"] = json!("newer");
+    let mut spoiled = version.clone();
+    spoiled["definition"] = json!(newer.to_string());
+    world.aws.put("automation_versions", &spoiled);
+    set(&polled.feed, &[4, 3, 2, 1]);
+    let before = polled.row();
+    world.aws.post("scheduled", &polled.message());
+    assert_eq!(world.run_scheduled().await, 1);
+    assert_eq!((polled.runs(), polled.row()), (Vec::new(), before));
+    // A pause does not need the trigger; an activation does.
+    polled.pause().await;
+    assert_eq!(polled.row().get("due"), None);
+    world.aws.put("automation_versions", &version);
+    polled.activate().await;
+    polled.ask().await;
+    assert_eq!(polled.titles(), titles([3]));
+}

@@ -153,7 +153,7 @@ function Moments({ call, lanes, nameOf, hrefOf, chosen }) {
     return true;
   });
   return html`<section class="stack" aria-labelledby="h-moments"><h2 id="h-moments">The same as a table</h2>
-    ${!call.timeline_complete && html`<p class="quiet small">There were more tools than the thousand that are shown.</p>`}
+    ${!call.timeline_complete && html`<p class="quiet small">Some tools are not shown: there were more than a thousand, or a newer version recorded them.</p>`}
     <div class="sheet"><table class="rows moments">
       <thead><tr><th scope="col" class="num c-at">After</th><th scope="col">What</th><th scope="col" class="c-how">What came of it</th><th scope="col" class="num c-clock">Clock</th></tr></thead>
       <tbody>${rows.map((moment) => html`<${Row} moment=${moment} bar=${OF_RESULTS.includes(moment.event) ? null : bars.get(moment.execution_id)} from=${lanes.from} nameOf=${nameOf} hrefOf=${hrefOf} chosen=${chosen} />`)}</tbody>

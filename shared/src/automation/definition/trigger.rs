@@ -124,6 +124,13 @@ impl Trigger {
         }
     }
 
+    /// The trigger of a saved definition; `None` if any part of it is unknown. Other parts are not read.
+    pub fn stored(definition: &Value) -> Option<Self> {
+        let mut diagnostics = Diagnostics::default();
+        let trigger = Self::read(&mut Members::of(definition, "", &mut diagnostics)?);
+        trigger.filter(|_| !diagnostics.has_errors())
+    }
+
     /// Parses type and configuration, and reports all mistakes.
     pub(super) fn read(definition: &mut Members<'_, '_>) -> Option<Self> {
         let kind = trigger_type(definition);

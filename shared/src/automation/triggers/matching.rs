@@ -20,7 +20,7 @@ use crate::{
     },
     error::found,
     models::{Automation, AutomationId, EventWait, Timestamp},
-    store::{Automations, OrganizationMembers},
+    store::{Automations, OrganizationMembers, unreadable},
 };
 
 /// Bytes of cached variables; versions never change.
@@ -127,15 +127,15 @@ impl EventFilters {
 }
 
 /// Whether the event ends a wait. Paths of the filter lead into the event only.
-pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) -> Matched {
-    let Some(filter) = &wait.filter else { return Matched::Yes };
+///
+/// # Errors
+/// [`crate::Error::Unreadable`] for a filter written by a newer program: the event must be delivered again.
+pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) -> Result<Matched> {
+    let Some(filter) = &wait.filter else { return Ok(Matched::Yes) };
     let filled = serde_json::from_str::<Value>(&wait.filled).ok();
-    let (Some(condition), Some(filled)) = (read(filter), filled) else {
-        tracing::error!(run.id = %wait.run_id, "the filter of a waiting run cannot be read");
-        return Matched::No("The filter cannot be read.".to_owned());
-    };
+    let (condition, filled) = read(filter).zip(filled).ok_or_else(|| unreadable::<EventWait>(&wait.place))?;
     if work.take(filter.len() + condition.cost_of_compiling()).is_err() {
-        return Matched::NotYet;
+        return Ok(Matched::NotYet);
     }
     let variables = Map::from_iter([(FILLED.to_owned(), filled)]);
     let data = Data {
@@ -147,7 +147,7 @@ pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) 
         zone: TimeZone::UTC,
         item: None,
     };
-    matched(&condition, &data, work)
+    Ok(matched(&condition, &data, work))
 }
 
 fn matched(condition: &Condition, data: &Data<'_>, work: &Work) -> Matched {

@@ -19,7 +19,7 @@ use crate::{
         running::action_run::LARGEST_ARGUMENTS,
         validation::{
             PolledPlaces,
-            known::{KnownTool, Purpose},
+            known::{BUILT_IN_FINGERPRINT, KnownTool, Purpose},
         },
     },
     connections::Connection,
@@ -28,7 +28,7 @@ use crate::{
         Automation, AutomationVersion, ExecutionId, ExecutionOrigin, OrganizationId, PollCursor, Timestamp, ToolRef,
         UserId, Validators, folded_name,
     },
-    tool::{CallContext, Conversation, NotBound, SourcePoll, Subject, Toolbox},
+    tool::{CallContext, Conversation, NotBound, SourcePoll, Subject, Toolbox, Unavailable},
 };
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -93,11 +93,15 @@ impl Deployment {
                 return Ok(SourceAnswer::Gone(format!("The source tool {name} {sentence}")));
             }
             Some(KnownTool::Inactive { service }) => {
+                self.refuse_unreadable(version, name, deadline).await?;
                 let sentence = format!("The source tool {name} of {service} is switched off; use another one.");
                 return Ok(SourceAnswer::Gone(sentence));
             }
             Some(KnownTool::Unusable(why)) => return Ok(SourceAnswer::Failed(format!("{name}: this tool {why}."))),
-            _ => return Ok(SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool."))),
+            _ => {
+                self.refuse_unreadable(version, name, deadline).await?;
+                return Ok(SourceAnswer::Gone(no_tool(name)));
+            }
         };
         if let Some((_, Connection::Unknown)) = &tool.service {
             return Err(Error::Unavailable("the connections of services", "not known now".into()));
@@ -141,7 +145,10 @@ impl Deployment {
             deadline: deadline.at_most(ANSWER_WITHIN),
         };
         Ok(match Box::pin(self.call_source(call)).await? {
-            None => SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool.")),
+            None => {
+                self.refuse_unreadable(version, name, deadline).await?;
+                SourceAnswer::Gone(no_tool(name))
+            }
             Some(Err(sentence)) => SourceAnswer::Failed(format!("{name}: {sentence}")),
             Some(Ok(AnsweredSource::Unchanged)) => SourceAnswer::Unchanged,
             // The items cut off would never run where the newest come last.
@@ -159,6 +166,23 @@ impl Deployment {
                 None => SourceAnswer::Failed(without_list(name, items)),
             },
         })
+    }
+
+    /// # Errors
+    /// [`Error::Unreadable`] if the tool that the version was checked against needs a newer program.
+    async fn refuse_unreadable(&self, version: &AutomationVersion, name: &str, deadline: Deadline) -> Result<()> {
+        let checked = version.checked.get(name);
+        let tool = match checked.and_then(|checked| checked.tool_id) {
+            Some(id) => ToolRef::Organization { id, version: None },
+            None if checked.is_some_and(|checked| checked.fingerprint == BUILT_IN_FINGERPRINT) => {
+                ToolRef::BuiltIn(name.to_owned())
+            }
+            None => ToolRef::Service { name: name.to_owned(), fingerprint: None },
+        };
+        match self.catalogue.resolve(version.organization_id, &[tool], deadline).await?.pop() {
+            Some(Err(Unavailable::Unreadable)) => Err(Error::Unreadable { row: "tool", key: name.to_owned() }),
+            _ => Ok(()),
+        }
     }
 
     /// The answer of a read-only tool, or the reason it failed. `None` if the tool is missing or has an effect.
@@ -218,6 +242,10 @@ impl Deployment {
             }
         }))
     }
+}
+
+fn no_tool(name: &str) -> String {
+    format!("There is no tool {name} any more; use another source tool.")
 }
 
 fn without_list(tool: &str, items: Option<&str>) -> String {

@@ -10,7 +10,7 @@ use super::{
     matching::{Matched, holds_for_wait},
 };
 use crate::{
-    Result, cut,
+    Error, Result, cut,
     models::{Event, EventWait, MatchedRun, Unmatched},
 };
 
@@ -38,7 +38,7 @@ impl Dispatch {
             if wait.taken_by.is_some() {
                 return nothing("Another event came first.".to_owned());
             }
-            match holds_for_wait(wait, data, work) {
+            match holds_for_wait(wait, data, work)? {
                 Matched::Yes if size > LARGEST_DATA => {
                     return nothing(format!("This one has {} KB, and a run is given 200 KB at most.", size / 1_000));
                 }
@@ -60,22 +60,28 @@ impl Dispatch {
     /// Evaluates the filters that were too much work before the answer. Filters beyond the work of `held` end with a reason.
     pub(super) async fn wake_later(&self, held: &Held<'_>, done: &mut Event) -> Result<()> {
         let waits = self.waiting_runs(held.event).await?;
+        let mut unreadable = Ok(());
         for wait in waits.iter().filter(|wait| wait.created_at <= held.event.created_at) {
             let EventWait { automation_id, run_id, .. } = *wait;
             if done.woke.iter().any(|woken| woken.run_id == run_id) {
                 continue;
             }
-            let became = match self.wake(held, wait).await? {
-                Became::WaitsForTurn => {
+            let became = match self.wake(held, wait).await {
+                // The other runs get the event now, and this one when the message is delivered again.
+                Err(error @ Error::Unreadable { .. }) => {
+                    unreadable = Err(error);
+                    continue;
+                }
+                Ok(Became::WaitsForTurn) => {
                     let why = format!(
                         "The run {run_id} waits for an event, but its filter was not evaluated: it compares too much. Use fewer clauses or values."
                     );
                     Became::Nothing(Unmatched { automation_id, why })
                 }
-                became => became,
+                became => became?,
             };
             note(done, became);
         }
-        Ok(())
+        unreadable
     }
 }

@@ -1,6 +1,9 @@
 //! Conversations of people with the planner.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::{Map, Value};
 
 use crate::{cut::fit, described::Described};
@@ -31,12 +34,12 @@ pub struct Thread {
     /// The number of the last message when the model gave no usable summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsummarized_at: Option<u32>,
-    /// The [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<String>,
-    /// The [`RunningTurn`] as JSON text, until it is written as messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<String>,
+    /// Stored as JSON text: DynamoDB's maps reject some names.
+    #[serde(default, skip_serializing, deserialize_with = "from_text")]
+    pub pending: Option<Box<PendingCall>>,
+    /// Until it is written as messages. Stored as JSON text.
+    #[serde(default, skip_serializing, deserialize_with = "from_text")]
+    pub running: Option<Box<RunningTurn>>,
     /// The end of the lease of the turn in progress; milliseconds since 1970.
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
@@ -49,15 +52,13 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// `None` if this version cannot read it.
     pub fn pending_call(&self) -> Option<PendingCall> {
-        serde_json::from_str(self.pending.as_deref()?).ok()
+        self.pending.as_deref().cloned()
     }
 
     /// The turn in progress or interrupted; `None` if an older version wrote it.
     pub fn running_turn(&self) -> Option<RunningTurn> {
-        let running: RunningTurn = serde_json::from_str(self.running.as_deref()?).ok()?;
-        (running.turn == self.turns + 1).then_some(running)
+        self.running.as_deref().filter(|running| running.turn == self.turns + 1).cloned()
     }
 
     pub fn is_held(&self) -> bool {
@@ -67,6 +68,12 @@ impl Thread {
     pub fn first_unsummarized(&self) -> u32 {
         self.summary.as_ref().map_or(1, |summary| summary.until + 1)
     }
+}
+
+/// An unreadable value makes the row unreadable: without it, the turn's effects would happen again.
+fn from_text<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| serde_json::from_str(&text).map_err(D::Error::custom)).transpose()
 }
 
 /// The summary of the older messages of a long conversation.

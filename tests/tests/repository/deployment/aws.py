@@ -110,6 +110,11 @@ def new_stack(name):
     return stack
 
 
+def updatable(stack):
+    """The states of this stack that take an update. An import that failed leaves a stack with resources as it was."""
+    return UPDATABLE | ({"IMPORT_ROLLBACK_COMPLETE"} if stack["resources"] else set())
+
+
 def existing(name):
     found = [s for s in ACCOUNT["stacks"].values() if s["StackName"] == name and s["StackStatus"] != "DELETE_COMPLETE"]
     return found[0] if found else None
@@ -133,7 +138,7 @@ def deploy(options):
     given = dict(each.split("=", 1) for each in json.loads(contents(options["--parameter-overrides"])))
     name = options["--stack-name"]
     stack = existing(name)
-    if stack and stack["StackStatus"] not in UPDATABLE | {"REVIEW_IN_PROGRESS"}:
+    if stack and stack["StackStatus"] not in updatable(stack) | {"REVIEW_IN_PROGRESS"}:
         error("ValidationError", "CreateChangeSet", f"Stack:{stack['StackId']} is in {stack['StackStatus']} state and can not be updated.")
     stack = stack or new_stack(name)
     creates = stack["StackStatus"] == "REVIEW_IN_PROGRESS"
@@ -220,20 +225,29 @@ def delete_stack(options):
 
 def create_change_set(options):
     request = json.loads(contents(options["--cli-input-json"]))
-    if request["ChangeSetType"] != "IMPORT" or len(request["TemplateBody"]) > 51200 or existing(request["StackName"]):
-        error("ValidationError", "CreateChangeSet", "not an import into a new stack, or too large")
-    template = json.loads(request["TemplateBody"])
-    given = {p["ParameterKey"]: p["ParameterValue"] for p in request["Parameters"]}
+    stack = existing(request["StackName"])
+    if request["ChangeSetType"] != "IMPORT" or len(request.get("TemplateBody", "")) > 51200:
+        error("ValidationError", "CreateChangeSet", "not an import, or too large")
+    if stack and stack["StackStatus"] not in updatable(stack):
+        error("ValidationError", "CreateChangeSet", f"Stack:{stack['StackId']} is in {stack['StackStatus']} state and can not be updated.")
+    text = request.get("TemplateBody") or uploaded(request["TemplateURL"])
+    template = read(text)
+    if "Transform" in template and "CAPABILITY_IAM" not in request.get("Capabilities", []):
+        error("InsufficientCapabilitiesException", "CreateChangeSet", "Requires capabilities : [CAPABILITY_IAM]")
+    before = {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]} if stack else {}
+    given = {p["ParameterKey"]: before[p["ParameterKey"]] if p.get("UsePreviousValue") else p["ParameterValue"] for p in request["Parameters"]}
     if set(given) - set(template["Parameters"]):
         error("ValidationError", "CreateChangeSet", f"Parameters: {sorted(set(given) - set(template['Parameters']))} do not exist in the template")
-    stack = new_stack(request["StackName"])
+    # Omitted parameters get their defaults.
     parameters = parameters_of(template, given, {})
-    stack["Parameters"] = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
     imported = {each["LogicalResourceId"]: each for each in request["ResourcesToImport"]}
-    if set(imported) != set(template["Resources"]):
+    deployed = read(stack["template"])["Resources"] if stack else {}
+    if {**deployed, **{logical: template["Resources"].get(logical) for logical in imported}} != template["Resources"] or set(imported) & set(deployed):
         error("ValidationError", "CreateChangeSet", "an import adds what it imports, and nothing else")
+    stack = stack or new_stack(request["StackName"])
+    stack["Parameters"] = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
     protects = holds(template["Conditions"]["ProtectsTables"], parameters, template["Conditions"])
-    stack["change_set"] = {"name": request["ChangeSetName"], "status": "AVAILABLE", "imported": {}, "protects": protects}
+    stack["change_set"] = {"name": request["ChangeSetName"], "status": "AVAILABLE", "imported": {}, "protects": protects, "template": text}
     if ACCOUNT.get("unimportable"):
         stack["change_set"].update(status="UNAVAILABLE", reason=ACCOUNT["unimportable"])
     for logical, each in imported.items():
@@ -258,8 +272,8 @@ def wait(operation, options):
 def execute_change_set(options):
     stack = existing(options["--stack-name"])
     # The tables stay as they are, and count as what the template says.
-    stack["resources"] = stack["change_set"]["imported"]
-    stack["protects"] = stack["change_set"]["protects"]
+    stack["resources"].update(stack["change_set"]["imported"])
+    stack["protects"], stack["template"] = stack["change_set"]["protects"], stack["change_set"]["template"]
     of_stack(stack, "IMPORT_COMPLETE")
 
 
@@ -283,8 +297,16 @@ def bucket_location(options):
     return {"LocationConstraint": None if region == "us-east-1" else region}
 
 
+def uploaded(url):
+    place = url.removeprefix(f"https://s3.{REGION}.amazonaws.com/")
+    return ACCOUNT.get("objects", {}).get(place) or error("ValidationError", "CreateChangeSet", "S3 error: Access Denied")
+
+
 def copy(source, target):
     bucket, key = target.removeprefix("s3://").split("/", 1)
+    if pathlib.Path(source).is_file():
+        ACCOUNT.setdefault("objects", {})[f"{bucket}/{key}"] = pathlib.Path(source).read_text(encoding="utf-8")
+        return
     ACCOUNT["uploaded"] = sorted(f"{bucket}/{key}/{path.name}" for path in pathlib.Path(source).iterdir() if path.read_bytes())
 
 

@@ -1,6 +1,6 @@
 //! `make destroy`, and a deployment after it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::account::Account;
 
@@ -142,4 +142,56 @@ async fn the_rest_of_a_stack_can_be_deleted_and_a_pending_secret_is_explained() 
         "aws secretsmanager restore-secret --secret-id shop/tool-token",
         "--force-delete-without-recovery",
     ]);
+}
+
+/// Back to a template without this table, which stays; gives its state in the account.
+fn back(account: &Account) -> Value {
+    let id = account.stack_id();
+    let mut stack = account.state()["stacks"][&id].clone();
+    let template = stack["template"].as_str().unwrap().to_owned();
+    let (before, rest) = template.split_once("  UsageTable:\n").unwrap();
+    let (_, after) = rest.split_once("\n\n").unwrap();
+    stack["template"] = json!(format!("{before}{after}"));
+    stack["resources"].as_object_mut().unwrap().remove("UsageTable").unwrap();
+    account.set_at(&["stacks", &id], stack);
+    account.state()["tables"]["shop-usage"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_an_older_template_left_is_taken_over_on_the_way_forward() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    let table = back(&account);
+    let refused = account.deploy(&[]);
+    refused.failed_with(&["shop-usage exist", "make deploy STACK=shop CODE_BUCKET=code ADOPT=1    takes them over"]);
+    assert!(!refused.output.contains("delete"), "{refused}");
+
+    let adopts = ("ADOPT", "1");
+    account.set_at(&["tables", "shop-usage", "protected"], json!(false));
+    account.deploy(&[adopts]).failed_with(&[
+        "shop-usage is not protected against deletion, unlike the stack's tables",
+        "aws dynamodb update-table --table-name shop-usage --deletion-protection-enabled",
+    ]);
+    account.set_at(&["tables", "shop-usage", "expires"], json!(null));
+    account.deploy(&[adopts]).failed_with(&["shop-usage is of another release"]);
+    account.set_at(&["tables", "shop-usage"], table.clone());
+
+    account.set("unimportable", json!("the table shop-usage is being updated"));
+    account.deploy(&[adopts]).failed_with(&[
+        "They cannot be taken over: the table shop-usage is being updated",
+        "everything is again as it was before (UPDATE_COMPLETE)",
+    ]);
+    account.set("unimportable", json!(null));
+    // An import that began and failed.
+    account.set_at(&["stacks", &account.stack_id(), "StackStatus"], json!("IMPORT_ROLLBACK_COMPLETE"));
+    account.deploy(&[adopts]).succeeded();
+    let stack = account.state()["stacks"][account.stack_id()].clone();
+    assert_eq!(
+        (&stack["StackStatus"], &stack["resources"]["UsageTable"][0]),
+        (&json!("UPDATE_COMPLETE"), &json!("shop-usage"))
+    );
+    assert_eq!(account.state()["tables"]["shop-usage"], table, "with its protection");
+    let import = &account.calls("cloudformation create-change-set")[0];
+    assert!(!import.file("--cli-input-json").open && !import.argv.join(" ").contains("VapiApiKey"));
+    account.deploy(&[]).succeeded();
 }
