@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use shared::{
     Deadline, Result,
     actions::{ActionTool, ToolConfig},
-    error::found,
+    error::{self, found},
     execution::ExecutionRequest,
     models::{
-        Call, ExecutionId, ExecutionOrigin, ExecutionStatus, IfCallOver, Queued, QueuedExecution, ResultToTell,
-        Timestamp, Tool,
+        BackgroundResult, Call, ExecutionId, ExecutionOrigin, ExecutionStatus, IfCallOver, Queued, QueuedExecution,
+        ResultToTell, Timestamp, Tool,
     },
     tool::{CallContext, Conversation, Subject, ToolOutcome},
 };
@@ -99,4 +99,28 @@ pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadli
     let waits = deps.executor.skip(&tool, request, &context, None, told).await;
     deps.executor.record(&[waits.execution]).await;
     Ok(AfterCall::Queued(execution_id))
+}
+
+/// Has a result sent after its call, if its tool wishes that.
+pub(crate) async fn send_after(
+    deps: &Deps,
+    call: &Call,
+    result: &ResultToTell,
+    why: &str,
+    deadline: Deadline,
+) -> BackgroundResult {
+    let sent = send(deps, call, result, deadline).await.unwrap_or_else(|error| {
+        tracing::error!(call.id = %call.id, "a result could not be sent after its call: {}", error::chain(&error));
+        AfterCall::Not("it could not be sent after the call either".to_owned())
+    });
+    missed(sent, result, why)
+}
+
+pub(crate) fn missed(sent: AfterCall, result: &ResultToTell, why: &str) -> BackgroundResult {
+    let (sent_by, error) = match sent {
+        AfterCall::Nothing => (None, why.to_owned()),
+        AfterCall::Queued(id) => (Some(id), why.to_owned()),
+        AfterCall::Not(reason) => (None, format!("{why}; {reason}")),
+    };
+    BackgroundResult { execution_id: result.execution_id, at: Timestamp::now(), error: Some(error), sent_by }
 }

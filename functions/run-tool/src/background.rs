@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
 use shared::{
-    Deadline, Result, error,
+    Deadline, Result,
     models::{
         AsyncResult, BackgroundResult, Call, CallId, ExecutionId, OrganizationId, Queued, ResultToTell, StartedTool,
         Timestamp, Tool,
@@ -15,7 +15,7 @@ use shared::{
 
 use crate::{
     Deps,
-    after_call::{self, AfterCall},
+    after_call::{self, AfterCall, missed, send_after},
     context,
     returned::{self, Caller},
 };
@@ -165,30 +165,6 @@ async fn tell_message(
             Ok(Some(join_all(sent).await))
         }
     }
-}
-
-/// Has a result sent after its call, if its tool wishes that.
-pub(crate) async fn send_after(
-    deps: &Deps,
-    call: &Call,
-    result: &ResultToTell,
-    why: &str,
-    deadline: Deadline,
-) -> BackgroundResult {
-    let sent = after_call::send(deps, call, result, deadline).await.unwrap_or_else(|error| {
-        tracing::error!(call.id = %call.id, "a result could not be sent after its call: {}", error::chain(&error));
-        AfterCall::Not("it could not be sent after the call either".to_owned())
-    });
-    missed(sent, result, why)
-}
-
-pub(crate) fn missed(sent: AfterCall, result: &ResultToTell, why: &str) -> BackgroundResult {
-    let (sent_by, error) = match sent {
-        AfterCall::Nothing => (None, why.to_owned()),
-        AfterCall::Queued(id) => (Some(id), why.to_owned()),
-        AfterCall::Not(reason) => (None, format!("{why}; {reason}")),
-    };
-    BackgroundResult { execution_id: result.execution_id, at: Timestamp::now(), error: Some(error), sent_by }
 }
 
 /// The results of each message, in order.

@@ -11,8 +11,7 @@ use shared::{
 
 use crate::{
     Deps,
-    after_call::AfterCall,
-    background::{missed, send_after},
+    after_call::{AfterCall, missed, send_after},
     context::{LONGEST_PAUSE, OVER, PAUSE, ROW_WITHIN},
 };
 

@@ -19,7 +19,7 @@
 //! recorded answer, later it is a new effect. A *redelivery* is the same request again, recognized by its delivery's name
 //! (`deliveries`: VAPI's tool-call ids, ids of queued executions): it gets the recorded answer while the row exists. Effects in
 //! progress or unknown are never claimed again. A request that the caller confirmed after another effect does not repeat an
-//! effect completed before that one ([`Delivery::confirmed_after`]). Rows stay for [`RETENTION`], longer than any queue keeps a
+//! effect completed before that one ([`ClaimRequest::confirmed_after`]). Rows stay for [`RETENTION`], longer than any queue keeps a
 //! message.
 //! `window_until`, `done_until` and `expires_at` are in seconds since 1970, `lease_until` in milliseconds. DynamoDB's TTL may
 //! lag by two days, so nothing depends on its deletions.
@@ -95,14 +95,14 @@ fn canonical(value: &Value) -> Value {
 
 /// A request for an effect.
 #[derive(Debug, Clone, Copy)]
-pub struct Delivery<'a> {
+pub struct ClaimRequest<'a> {
     /// A name that survives redelivery, if the request has one.
     pub name: Option<&'a str>,
     /// When the caller confirmed another effect before confirming this one; the same in each delivery.
     pub confirmed_after: Option<Timestamp>,
 }
 
-impl<'a> From<Option<&'a str>> for Delivery<'a> {
+impl<'a> From<Option<&'a str>> for ClaimRequest<'a> {
     fn from(name: Option<&'a str>) -> Self {
         Self { name, confirmed_after: None }
     }
@@ -237,7 +237,13 @@ impl Idempotency {
 
     /// Claims an effect, in one round trip if unclaimed. `lease` must outlast the caller: an older claim counts as unknown. Waits
     /// for a running duplicate until `deadline`.
-    pub async fn claim(&self, key: &Key, delivery: Delivery<'_>, lease: Duration, deadline: Deadline) -> Result<Claim> {
+    pub async fn claim(
+        &self,
+        key: &Key,
+        delivery: ClaimRequest<'_>,
+        lease: Duration,
+        deadline: Deadline,
+    ) -> Result<Claim> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
             if let Some(claim) = self.try_claim(key, delivery, lease).await? {
@@ -256,7 +262,7 @@ impl Idempotency {
     /// If any effect cannot be claimed; then none is.
     pub async fn claim_all(
         &self,
-        keys: &[(&Key, Delivery<'_>)],
+        keys: &[(&Key, ClaimRequest<'_>)],
         lease: Duration,
         deadline: Deadline,
     ) -> Result<Option<Vec<Claim>>> {
@@ -291,8 +297,8 @@ impl Idempotency {
     }
 
     /// `None`: a duplicate is running.
-    async fn try_claim(&self, key: &Key, requested: Delivery<'_>, lease: Duration) -> Result<Option<Claim>> {
-        let Delivery { name: delivery, confirmed_after } = requested;
+    async fn try_claim(&self, key: &Key, requested: ClaimRequest<'_>, lease: Duration) -> Result<Option<Claim>> {
+        let ClaimRequest { name: delivery, confirmed_after } = requested;
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
         // `done`, `deliveries` and `answer` stay: a retry after our own lost answer must still find them.

@@ -28,7 +28,7 @@ use crate::{
     backoff::Backoff,
     clients::Queue,
     error,
-    idempotency::{Claim, Delivery, Idempotency, Key, Outcome, Ticket},
+    idempotency::{Claim, ClaimRequest, Idempotency, Key, Outcome, Ticket},
     models::{
         Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, Limit,
         OrganizationId, Timestamp, ToolId,
@@ -71,7 +71,7 @@ pub struct ExecutionRequest<'a> {
     pub too_late: Option<&'a str>,
     /// The remaining time that an effect needs to begin.
     pub needs: Duration,
-    /// See [`Delivery::confirmed_after`].
+    /// See [`ClaimRequest::confirmed_after`].
     pub confirmed_after: Option<Timestamp>,
 }
 
@@ -157,7 +157,7 @@ impl Executor {
     }
 
     /// Waits for the result of a duplicate request in progress.
-    async fn claim(&self, key: &Key, delivery: Delivery<'_>, deadline: Deadline) -> Result<Claim> {
+    async fn claim(&self, key: &Key, delivery: ClaimRequest<'_>, deadline: Deadline) -> Result<Claim> {
         let until = deadline.reserving(TWIN_RESERVE);
         self.idempotency.claim(key, delivery, lease(deadline), until).await
     }

@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod background_results;
+mod earlier_effects;
 mod unrequested;
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::{
-    Answer, Event, Options, World, ai_sms, distant_weekday, phone,
+    Answer, Event, Options, World, distant_weekday, phone,
     standins::{
         Effect, Fault, Standin,
         twilio::{self, Heard, IncomingCall, Line, Rings, SignedForm, Twilio},
@@ -190,85 +191,6 @@ async fn a_caller_whom_nobody_answers_is_back_with_the_agent_who_knows_why() {
     assert!(events.contains(&"destination_rang") && events.contains(&"transfer_ended"), "{events:?}");
     let receipt = transfer.world.calls(&format!("/{}/receipt", transfer.id)).await.expect(200).clone();
     assert_eq!((&receipt["transfers"][0]["outcome"], &receipt["returned_as"]), (&json!("no_answer"), &json!(again)));
-}
-
-#[tokio::test]
-async fn the_effects_and_limits_of_a_returned_call_are_those_of_the_phone_call() {
-    let world = World::start().await;
-    let sms = world.attached(&ai_sms()).await;
-    let mut once = ai_sms();
-    once["label"] = json!("Send directions");
-    once["limits"] = json!({"per_call": 1});
-    let once = world.attached(&once).await;
-    let transfer = Transfer::in_world(world, &json!({})).await;
-    transfer.texts(&transfer.id, &sms, "Tuesday at nine").await.result();
-    transfer.texts(&transfer.id, &once, "Main Street 1").await.result();
-    let lost = Fault::status(500).on("POST", "/Messages.json").with_effect(Effect::First);
-    transfer.world.twilio.inject(lost);
-    transfer.texts(&transfer.id, &sms, "Bring your papers").await.sentence();
-    transfer.world.twilio.clear_faults();
-    transfer.asked().await.result();
-    let sent = transfer.world.twilio.messages().len();
-    let heard = transfer.follow(&[Rings::NoAnswer]).await;
-    let Some(Heard::Streamed(stream)) = heard.last() else { panic!("{heard:?}") };
-    let again = id_of(stream);
-
-    let told = transfer.told(&again).await.join("\n");
-    let (before, done) = told.split_once("Already done in this phone call").unwrap_or_else(|| panic!("{told}"));
-    let (done, unknown) = done.split_once("It is not known whether").unwrap_or_else(|| panic!("{told}"));
-    assert!(before.contains("nobody answered"), "{told}");
-    let named = |tool: &Value| done.contains(tool["name"].as_str().unwrap());
-    assert!(named(&sms) && named(&once) && !named(&transfer.tool), "{told}");
-    assert!(done.contains("Tuesday at nine") && unknown.contains("Bring your papers"), "{told}");
-
-    transfer.texts(&again, &sms, "Tuesday at nine").await.result();
-    transfer.texts(&again, &sms, "Bring your papers").await.sentence();
-    let limited = transfer.texts(&again, &once, "Main Street 2").await.sentence().to_owned();
-    assert!(limited.contains("as often as is allowed in this call"), "{limited}");
-    assert_eq!(transfer.world.twilio.messages().len(), sent);
-    transfer.texts(&again, &sms, "Wednesday at nine").await.result();
-    assert_eq!(transfer.world.twilio.messages().len(), sent + 1);
-}
-
-#[tokio::test]
-async fn a_returned_caller_is_transferred_again_in_the_same_phone_call() {
-    let world = World::start().await;
-    let sms = world.attached(&ai_sms()).await;
-    let transfer = Transfer::in_world(world, &json!({})).await;
-    transfer.texts(&transfer.id, &sms, "Tuesday at nine").await.result();
-    let mut calls = vec![transfer.id.clone()];
-    for moves in 1..=2 {
-        let call = calls.last().unwrap().clone();
-        let asked = transfer.world.call(&transfer.tool, json!({"summary": "Ana asks about invoice 42."}));
-        transfer.world.call_tool(&ToolCall { call_id: Some(call.clone()), ..asked }).await.result();
-        transfer.world.vapi.end_call(&call);
-        let line = transfer.line();
-        assert_eq!(line.moved_to.len(), moves);
-        let answers = line
-            .follow(line.moved_to.last().unwrap(), &[Rings::NoAnswer], async |form| twiml(&transfer.post(&form).await));
-        let heard = answers.await.unwrap();
-        let Some(Heard::Streamed(stream)) = heard.last() else { panic!("{heard:?}") };
-        calls.push(id_of(stream));
-    }
-    let last = calls.pop().unwrap();
-    assert_eq!(transfer.world.aws.row("calls", &last).unwrap()["former_calls"], json!(calls));
-    let told = transfer.told(&last).await.join("\n");
-    assert!(told.contains("Already done") && told.contains("Tuesday at nine"), "{told}");
-    transfer.texts(&last, &sms, "Tuesday at nine").await.result();
-    assert_eq!(transfer.world.twilio.messages().len(), 1);
-}
-
-#[tokio::test]
-async fn a_returned_agent_whose_earlier_effects_cannot_be_read_is_told_why_it_is_back() {
-    let transfer = Transfer::of(&json!({})).await;
-    transfer.asked().await.result();
-    let heard = transfer.follow(&[Rings::NoAnswer]).await;
-    let Some(Heard::Streamed(stream)) = heard.last() else { panic!("{heard:?}") };
-    let denied = tests::aws::Trouble::Error("AccessDeniedException");
-    transfer.world.aws.inject(tests::aws::Fault::new("Query", "executions", denied));
-    let told = transfer.told(&id_of(stream)).await.join("\n");
-    assert!(told.contains("nobody answered"), "{told}");
-    assert_eq!(transfer.world.aws.faults_left(), 0);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::{ExecutionRequest, Executor, claimant, earlier::beside_earlier, effec
 use crate::{
     Result,
     actions::{self, ActionTool, Attempt, EffectPart},
-    idempotency::{Claim, Delivery, Key, Outcome, Ticket},
+    idempotency::{Claim, ClaimRequest, Key, Outcome, Ticket},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
@@ -45,8 +45,8 @@ impl Parts {
     }
 
     /// The parts' keys. Only the whole has the delivery's name: a redelivery returns the answer of the whole.
-    fn keys(&self, request: ExecutionRequest<'_>) -> impl Iterator<Item = (&Key, Delivery<'_>)> {
-        let delivery = Delivery { name: None, confirmed_after: request.confirmed_after };
+    fn keys(&self, request: ExecutionRequest<'_>) -> impl Iterator<Item = (&Key, ClaimRequest<'_>)> {
+        let delivery = ClaimRequest { name: None, confirmed_after: request.confirmed_after };
         self.0.iter().map(move |(_, key)| (key, delivery))
     }
 }
@@ -60,7 +60,7 @@ impl Executor {
         request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
     ) -> Result<(Claim, Option<Vec<Claim>>)> {
-        let delivery = Delivery { name: context.delivery, confirmed_after: request.confirmed_after };
+        let delivery = ClaimRequest { name: context.delivery, confirmed_after: request.confirmed_after };
         if parts.is_empty() {
             return Ok((self.claim(key, delivery, context.deadline).await?, None));
         }
@@ -70,7 +70,11 @@ impl Executor {
         Ok((whole, Some(claims)))
     }
 
-    async fn claim_all(&self, keys: &[(&Key, Delivery<'_>)], context: &CallContext<'_>) -> Result<Option<Vec<Claim>>> {
+    async fn claim_all(
+        &self,
+        keys: &[(&Key, ClaimRequest<'_>)],
+        context: &CallContext<'_>,
+    ) -> Result<Option<Vec<Claim>>> {
         let until = context.deadline.reserving(super::TWIN_RESERVE);
         self.idempotency.claim_all(keys, lease(context.deadline), until).await
     }
