@@ -196,7 +196,8 @@ impl RunRequest {
             None => Vec::new(),
         };
         if let Some(ceilings) = ceilings {
-            if let Some(problem) = new.model.as_deref().and_then(|model| ceilings.refused_model(model)) {
+            let model = new.model.as_deref().filter(|model| model.len() <= LONGEST_MODEL);
+            if let Some(problem) = model.and_then(|model| ceilings.refused_model(model)) {
                 fields.problem("model", problem);
             }
             if let Some(limits) = &new.limits {
