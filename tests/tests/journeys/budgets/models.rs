@@ -49,13 +49,19 @@ async fn a_run_that_comes_to_the_platforms_key_with_another_model_asks_nothing()
 #[tokio::test]
 async fn an_agent_names_a_model_of_the_deployment() {
     let world = World::start().await;
-    let parameters = json!({"prompt": "Hello", "tools": [], "model": "{{trigger_data.model}}"});
-    let automation = world
-        .activate(&json!({
-            "name": "Agent", "trigger_type": "manual", "fingerprints": {"llm_agent": "built-in"},
-            "actions": [{"id": "think", "tool": "llm_agent", "parameters": parameters}],
-        }))
-        .await;
+    let definition = |name: &str, model: &str| {
+        json!({
+            "name": name, "trigger_type": "manual", "fingerprints": {"llm_agent": "built-in"},
+            "actions": [{"id": "think", "tool": "llm_agent", "parameters": {"prompt": "Hello", "tools": [], "model": model}}],
+        })
+    };
+    let refused = world.deploy(&definition("Dear", DEAR)).await.expect(422);
+    let diagnostic = &refused["diagnostics"][0];
+    assert_eq!(diagnostic["pointer"], "/actions/0/parameters/model", "{refused}");
+    assert!(text(&diagnostic["message"]).contains("must be one of stand-in/model, stand-in/other"), "{refused}");
+    world.deploy(&definition("Usual", "stand-in/other")).await.expect(201);
+
+    let automation = world.activate(&definition("Agent", "{{trigger_data.model}}")).await;
     let run = world.start_automation(&automation, "once", &json!({"model": DEAR})).await;
     world.deliver_runs().await;
     let shown = world.run(&run.id.to_string()).await.expect(200);
