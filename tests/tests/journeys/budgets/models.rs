@@ -1,9 +1,9 @@
 //! Models that runs name on the platform's key.
 
 use serde_json::{Value, json};
-use tests::{World, automation::AMPLE};
+use tests::{World, automation::AMPLE, standins::llm::Turn};
 
-use super::text;
+use super::{FINISH, text};
 
 const DEAR: &str = "openai/o1-pro";
 
@@ -44,6 +44,24 @@ async fn a_run_that_comes_to_the_platforms_key_with_another_model_asks_nothing()
         assert!(error.contains("must be one of stand-in/model, stand-in/other on the platform's key"), "{error}");
     }
     assert!(world.llm.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_may_come_to_the_platforms_key_with_the_model_of_its_secret() {
+    let world = World::start().await;
+    let secret = json!({"api_key": "llm-local-key", "base_url": world.llm.url, "model": DEAR});
+    world.aws.put_secret("switchboard/llm", &secret);
+    world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
+    let run = world.start_run(&json!({"prompt": "Hello", "model": DEAR})).await.expect(202);
+    world.keys(&world.home, "DELETE", "/llm", &Value::Null).await.expect(200);
+    world.llm.script([Turn::text(FINISH), Turn::text("\"done\"")]);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let shown = world.run(text(&run["id"])).await.expect(200);
+    assert_eq!(
+        (&shown["status"], &world.llm.requests()[0].body["model"]),
+        (&json!("completed"), &json!(DEAR)),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
