@@ -120,7 +120,7 @@ test('calls are counted by hour, and it is said where older ones are not known',
 
 test('a budget without a limit left is whole, and one of a newer version has its name', () => {
   const budgets = budgetsOf({ runs_per_hour: { used: 5, limit: 0, until: 'x' }, chats_per_day: { used: 1, limit: 4, until: 'x' } });
-  assert.deepEqual(budgets.map(({ word, share }) => [word, share]), [['Runs of automations, this hour', 1], ['chats per day', 0.25]]);
+  assert.deepEqual(budgets.map(({ word, share }) => [word, share]), [['Runs started by the API, this hour', 1], ['chats per day', 0.25]]);
   const [cost] = budgetsOf({ own_cost_per_month: { used: 12.5, limit: 1000, until: 'x' } });
   assert.deepEqual([cost.used, cost.limit], ['$12.50', '$1,000.00']);
 });

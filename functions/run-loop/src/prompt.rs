@@ -47,7 +47,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
         Ok(ready) => ready,
         Err(error) => return (ended_by(run, error), run.spent),
     };
-    let model = run.model.as_deref().filter(|_| !account.is_own());
+    let model = run.model.as_deref().filter(|model| !account.is_own() && *model != account.model());
     if let Some(problem) = model.and_then(|model| deps.ceilings.refused_model(model)) {
         return (Ended::Over(Ending::failed(format!("The run's model {problem}."))), run.spent);
     }

@@ -20,7 +20,7 @@ use crate::{
     Deadline, Result,
     accounts::{Accounts, LlmInUse, LlmModel},
     catalogue::Catalogue,
-    clients::{Llm, llm::Account},
+    clients::{self, Failure, Llm, llm::Account},
     described::Described,
     discovery::Discovery,
     error,
@@ -43,7 +43,7 @@ pub(super) const TURN_NEEDS: Duration = Duration::from_secs(8);
 const WAIT_WITHIN: Duration = Duration::from_secs(60 * 60);
 const LOOKS_FOR_STOP: Duration = Duration::from_millis(400);
 const ANSWERS_WITH_RESULTS: usize = 3;
-/// Messages until a model that gave no usable summary is asked, and paid, again.
+/// Messages until a model that gave no usable summary, or none in time, is asked, and paid, again.
 const SUMMARY_AGAIN_AFTER: u32 = 16;
 
 pub struct Turns {
@@ -357,25 +357,28 @@ impl Turns {
     /// messages.
     async fn shorten(&self, held: &mut Held, model: &LlmModel<'_>, deadline: Deadline) -> Option<f64> {
         let older = is_long(&held.messages)?;
-        if held.thread.unsummarized_at.is_some_and(|at| held.thread.messages < at + SUMMARY_AGAIN_AFTER) {
+        let is_put_off = held.thread.unsummarized_at.is_some_and(|at| held.thread.messages < at + SUMMARY_AGAIN_AFTER);
+        let within = summary_until(deadline);
+        if is_put_off || within.remaining().is_zero() {
             return None;
         }
         let (to_summarize, before) = (held.messages.get(..older)?, held.thread.summary.as_ref());
         let until = to_summarize.last()?.number;
         let before = before.map(|before| before.text.as_str());
-        let completion = match summarize(model, before, to_summarize, deadline.reserving(TURN_NEEDS)).await {
+        let completion = match summarize(model, before, to_summarize, within).await {
             Ok(completion) => completion,
             Err(error) => {
                 tracing::warn!("a long conversation was not summarized: {}", error::chain(&error));
+                if !may_pass(&error) {
+                    self.put_summary_off(held).await;
+                }
                 return None;
             }
         };
         let cost = Some(completion.usage.cost.unwrap_or_default());
         let Some(text) = completion.usable_text() else {
             tracing::warn!("a long conversation was not summarized: the model's answer is empty, cut off or a refusal");
-            if let Err(error) = self.threads.put_summary_off(&held.lease, held.thread.messages).await {
-                tracing::warn!("a failed summary was not recorded: {}", error::chain(&error));
-            }
+            self.put_summary_off(held).await;
             return cost;
         };
         let summary = ThreadSummary { text: text.to_owned(), until, at: Timestamp::now() };
@@ -388,6 +391,12 @@ impl Turns {
             Err(error) => tracing::warn!("the summary of a conversation was not saved: {}", error::chain(&error)),
         }
         cost
+    }
+
+    async fn put_summary_off(&self, held: &Held) {
+        if let Err(error) = self.threads.put_summary_off(&held.lease, held.thread.messages).await {
+            tracing::warn!("a failed summary was not recorded: {}", error::chain(&error));
+        }
     }
 
     /// Stores the turn. A turn that waits for the front end is not over: its answer follows.
@@ -445,6 +454,20 @@ impl Turns {
             });
         }
         self.threads.save(&held.lease, SavedTurn { thread: &thread, messages: &messages }).await
+    }
+}
+
+/// The turn after a summary needs time, too.
+fn summary_until(deadline: Deadline) -> Deadline {
+    deadline.reserving(TURN_NEEDS).at_most(deadline.remaining() / 2)
+}
+
+/// Whether the next turn's summary may succeed. One without an answer in time is paid, and would be late again.
+const fn may_pass(error: &clients::Error) -> bool {
+    match error.failure {
+        Failure::Unreachable | Failure::RateLimited => true,
+        Failure::Broken { status, .. } => !matches!(status, 408 | 504 | 524),
+        _ => false,
     }
 }
 
@@ -512,5 +535,19 @@ fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox,
         widget: state.widget.as_ref().map(|widget| json!(widget)),
         metadata: json!(metadata),
         waits: state.pending.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_leaves_its_turn_half_of_the_time() {
+        for (turn, summary) in [(120, 60), (20, 10), (10, 2), (5, 0)] {
+            let within = summary_until(Deadline::after(Duration::from_secs(turn))).remaining();
+            let summary = Duration::from_secs(summary);
+            assert!(within <= summary && within + Duration::from_secs(1) >= summary, "{turn} s: {within:?}");
+        }
     }
 }

@@ -59,6 +59,12 @@ struct NamedMessage {
     number: u32,
 }
 
+/// As much of a thread as its deletion needs, which also removes a turn that only a newer version can read.
+#[derive(Deserialize)]
+struct NamedThread {
+    name: String,
+}
+
 #[derive(Debug)]
 pub struct StopRequest {
     table: Table,
@@ -327,7 +333,7 @@ impl Threads {
     pub async fn delete(&self, organization: OrganizationId, id: ThreadId, deadline: Deadline) -> Result<()> {
         let length = deadline.remaining();
         let at_once = Deadline::after(Duration::ZERO);
-        let acquired = Lease::acquire::<Thread>(organization, &self.table, row(id), THREAD, length, at_once).await;
+        let acquired = Lease::acquire::<NamedThread>(organization, &self.table, row(id), THREAD, length, at_once).await;
         let (thread, lease) = acquired.map_err(|error| match error {
             Error::Conflict(_) => Error::Conflict("the thread is just being answered; try again in a moment".into()),
             error => error,

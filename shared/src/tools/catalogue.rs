@@ -358,11 +358,11 @@ impl CatalogueTool {
         }
     }
 
-    /// Offers the tool. In a dry run, which may be of a draft, a tool that acts or needs a role only shows the request that it
-    /// would have sent.
+    /// Offers the tool. In a dry run, which may be of a draft, a tool that acts or needs more than the role member only shows
+    /// the request that it would have sent.
     pub fn offer_in(self, toolbox: &mut Toolbox, executor: &Executor, dry_run: bool) {
         let origin = Origin::Catalogue(self.offered());
-        let is_only_shown = dry_run && (self.spec().acts() || self.chat_rules().least_role.is_some());
+        let is_only_shown = dry_run && (self.spec().acts() || self.chat_rules().least_role > Some(Role::Member));
         let tool: Arc<dyn CallableTool> = if is_only_shown {
             Arc::new(NotSent { found: self, executor: executor.clone() })
         } else {

@@ -81,24 +81,50 @@ async fn an_active_automation_calls_it_for_a_member() {
     assert_eq!(world.twilio.messages().len(), 1);
 }
 
-#[tokio::test]
-async fn a_dry_run_of_a_draft_does_not_read_with_it() {
-    let world = world().await;
+/// An address that answers the opening hours, for people of this role.
+async fn read(world: &World, least_role: &str) -> Value {
     let mut config = api_request("GET", &format!("{}/opening-hours", world.site.url));
-    config["chat"] = json!({"least_role": "admin"});
-    let tool = world.tool(&config).await;
+    config["chat"] = json!({"least_role": least_role});
+    world.tool(&config).await
+}
+
+#[tokio::test]
+async fn a_members_dry_run_of_a_draft_reads_with_a_members_tool_only() {
+    for (least_role, requests) in [("viewer", 1), ("member", 1), ("admin", 0)] {
+        let world = world().await;
+        let tool = read(&world, least_role).await;
+        let name = tool["name"].as_str().unwrap();
+        let member = world.member(&world.home, Some("member"));
+        let definition = json!({
+            "name": "Read", "trigger_type": "manual", "fingerprints": {name: "v0"},
+            "actions": [{"id": "read", "tool": name, "parameters": {}}],
+        });
+        let saved = asked(&world, &member, "deploy", "automations", &definition).await.expect(201);
+        let path = format!("automations/{}/run", saved["automation"]["id"].as_str().unwrap());
+        asked(&world, &member, "deploy", &path, &json!({"dry_run": true})).await.expect(202);
+        world.deliver_runs().await;
+        let runs = world.runs("").await.expect(200);
+        let run = world.run(runs["items"][0]["id"].as_str().unwrap()).await.expect(200);
+        let is_only_shown = run["actions"][0]["output"].to_string().contains("Nothing was sent.");
+        assert_eq!((is_only_shown, world.site.requests().len()), (requests == 0, requests), "{least_role}: {run}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_who_saves_a_polling_trigger_does_not_have_it_called() {
+    let world = world().await;
+    let tool = read(&world, "admin").await;
     let name = tool["name"].as_str().unwrap();
-    let member = world.member(&world.home, Some("member"));
-    let definition = json!({
-        "name": "Read", "trigger_type": "manual", "fingerprints": {name: "v0"},
-        "actions": [{"id": "read", "tool": name, "parameters": {}}],
+    let [member, admin] = ["member", "admin"].map(|role| world.member(&world.home, Some(role)));
+    let mut definition = json!({
+        "name": "Poll", "trigger_type": "polling", "trigger_config": {"source_tool": name}, "prompt": "Tell of it",
+        "tools": [], "fingerprints": {name: "v0"},
     });
     let saved = asked(&world, &member, "deploy", "automations", &definition).await.expect(201);
-    let path = format!("automations/{}/run", saved["automation"]["id"].as_str().unwrap());
-    asked(&world, &member, "deploy", &path, &json!({"dry_run": true})).await.expect(202);
-    world.deliver_runs().await;
-    let runs = world.runs("").await.expect(200);
-    let run = world.run(runs["items"][0]["id"].as_str().unwrap()).await.expect(200);
-    assert!(run["actions"][0]["output"].to_string().contains("Nothing was sent."), "{run}");
+    assert!(saved["diagnostics"].to_string().contains("was not called for a sample answer"), "{saved}");
     assert!(world.site.requests().is_empty());
+
+    definition["name"] = json!("Poll for an admin");
+    asked(&world, &admin, "deploy", "automations", &definition).await.expect(201);
+    assert_eq!(world.site.requests().len(), 1);
 }

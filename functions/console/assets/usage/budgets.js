@@ -3,7 +3,7 @@
 const DOLLARS = { style: 'currency', currency: 'USD' };
 const KNOWN = {
   executions_per_hour: ['Executions of tools, this hour', 'Over it, agents are told that a tool cannot be used now.'],
-  runs_per_hour: ['Runs of automations, this hour', 'Over it, no further run begins.'],
+  runs_per_hour: ['Runs started by the API, this hour', 'Over it, POST /api/{slug}/runs is refused; automations go on.'],
   platform_cost_per_month: ['Models on the platform’s key, this month', 'Over it, runs end and chats are refused until the month is over.', DOLLARS],
   own_cost_per_month: ['Models on your own key, this month', 'Over it, runs end and chats are refused until the month is over.', DOLLARS],
 };
@@ -21,7 +21,7 @@ export function budgetsOf(usage) {
 /** By day. */
 export const SERIES = [
   { id: 'executions', word: 'Executions' },
-  { id: 'runs', word: 'Runs' },
+  { id: 'runs', word: 'Runs started by the API' },
   { id: 'platform_cost', word: 'Platform’s key', unit: DOLLARS },
   { id: 'own_cost', word: 'Own key', unit: DOLLARS },
 ];

@@ -422,6 +422,7 @@ impl Deployment {
         let call = SourceCall {
             organization: member.organization_id,
             user: Some(&member.user_id),
+            role: Some(member.role),
             tool: &tool.reference,
             parameters: &polling.tool_params,
             data: &Data {

@@ -22,11 +22,12 @@ use crate::{
             known::{BUILT_IN_FINGERPRINT, KnownTool, Purpose},
         },
     },
+    catalogue::CatalogueTool,
     connections::Connection,
     cut,
     models::{
-        Automation, AutomationVersion, ExecutionId, ExecutionOrigin, OrganizationId, PollCursor, Timestamp, ToolRef,
-        UserId, Validators, folded_name,
+        Automation, AutomationVersion, ExecutionId, ExecutionOrigin, OrganizationId, PollCursor, Role, Timestamp,
+        ToolRef, UserId, Validators, folded_name,
     },
     tool::{CallContext, Conversation, NotBound, SourcePoll, Subject, Toolbox, Unavailable},
 };
@@ -48,6 +49,8 @@ pub enum SourceAnswer {
 pub(in crate::automation) struct SourceCall<'a> {
     pub(in crate::automation) organization: OrganizationId,
     pub(in crate::automation) user: Option<&'a UserId>,
+    /// Of the person who has the tool called; `None` for an active automation.
+    pub(in crate::automation) role: Option<Role>,
     pub(in crate::automation) tool: &'a ToolRef,
     pub(in crate::automation) parameters: &'a Map<String, Value>,
     pub(in crate::automation) data: &'a Data<'a>,
@@ -128,6 +131,7 @@ impl Deployment {
         let call = SourceCall {
             organization,
             user: automation.activated_by.as_ref(),
+            role: None,
             tool: &tool.reference,
             parameters: &polling.tool_params,
             data: &Data {
@@ -185,14 +189,19 @@ impl Deployment {
         }
     }
 
-    /// The answer of a read-only tool, or the reason it failed. `None` if the tool is missing or has an effect.
+    /// The answer of a read-only tool, or the reason it failed. `None` if the tool is missing, has an effect or needs a higher
+    /// role.
     pub(in crate::automation) async fn call_source(
         &self,
         call: SourceCall<'_>,
     ) -> Result<Option<Result<AnsweredSource, String>>> {
         let SourceCall { organization, deadline, .. } = call;
         let resolved = self.catalogue.resolve(organization, std::slice::from_ref(call.tool), deadline).await?.pop();
-        let found = match resolved {
+        let allowed = |found: CatalogueTool| match call.role {
+            Some(role) => found.for_role(role),
+            None => Ok(found),
+        };
+        let found = match resolved.map(|found| found.and_then(allowed)) {
             Some(Ok(found)) if !found.spec().acts() => found,
             _ => return Ok(None),
         };

@@ -107,6 +107,7 @@ impl<'a> Checks<'a, '_> {
         }
         let place = child(&action.pointer, action.parameters_field);
         if action.tool.as_deref() == Some(LLM_AGENT) {
+            check_model(action, &place, known, diagnostics);
             check_agent(action, &place, diagnostics);
         }
         if action.tool.as_deref() == Some(CALL_AUTOMATION) {
@@ -317,6 +318,16 @@ fn check_called(action: &Action, place: &str, known: &Known, diagnostics: &mut D
 
 fn in_order(names: &[String]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(" runs ")
+}
+
+/// On the platform's key, a model without a template must be one of the deployment's; others are known when the action runs.
+fn check_model(action: &Action, place: &str, known: &Known, diagnostics: &mut Diagnostics) {
+    let (Some(ceilings), Some(written)) = (&known.ceilings, action.parameters.get("model")) else { return };
+    let model = written.as_str().map(str::trim).filter(|model| !model.is_empty() && !model.contains("{{"));
+    if let Some(problem) = model.and_then(|model| ceilings.refused_model(model)) {
+        let (place, message) = (child(place, "model"), format!("The agent's model {problem}."));
+        diagnostics.push(Diagnostic::error(Code::InvalidValue, place, message, "Change it so.").found(written));
+    }
 }
 
 /// An agent's tools must be literal, so that they can be checked, and must not include another agent.

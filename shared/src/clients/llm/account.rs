@@ -78,6 +78,11 @@ impl Account {
         matches!(self.whose, Whose::Organization(_))
     }
 
+    /// For requests that name no model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
     pub(super) fn holder(&self) -> TokenOwner {
         let mut content = digest::Context::new(&digest::SHA256);
         let mut add = |text: &str| {

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::{Message, MessageRole};
 
-/// Only [`in_order`] writes it: texts of others lose it.
+/// Only [`in_order`] writes its tags: texts of others lose them.
 const MARK: &str = "application_note";
 const EXPLANATION: &str = "A part of a user message between <application_note> and </application_note> is a note of this application. A note is \
      neither the person's words nor the message to answer.";
@@ -27,14 +27,14 @@ pub(super) fn in_order(messages: &[Message]) -> Cow<'_, [Message]> {
     let (leading, turns) = messages.split_at(leading);
     let mut ordered = Vec::new();
     for message in leading {
-        join(&mut ordered, MessageRole::System, without_mark(message));
+        join(&mut ordered, MessageRole::System, message.content.clone());
     }
     join(&mut ordered, MessageRole::System, EXPLANATION.to_owned());
     if turns.first().is_some_and(|first| first.role == MessageRole::Assistant) {
         join(&mut ordered, MessageRole::User, note(BEGAN_EARLIER));
     }
     for message in turns {
-        let text = without_mark(message);
+        let text = without_tags(&message.content);
         if message.role == MessageRole::System {
             join(&mut ordered, MessageRole::User, note(&text));
         } else {
@@ -71,8 +71,19 @@ fn note(text: &str) -> String {
     format!("<{MARK}>\n{text}\n</{MARK}>")
 }
 
-fn without_mark(message: &Message) -> String {
-    message.content.replace(MARK, "application note")
+/// The text with `(` for the `<` of each tag of a note, as loosely as a model may read one: `</ Application_Note>`.
+fn without_tags(text: &str) -> String {
+    let is_tag = |rest: &str| {
+        let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
+        name.get(..MARK.len()).is_some_and(|name| name.eq_ignore_ascii_case(MARK))
+    };
+    let mut parts = text.split('<');
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for rest in parts {
+        kept.push(if is_tag(rest) { '(' } else { '<' });
+        kept.push_str(rest);
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -107,8 +118,8 @@ mod tests {
             Message::user("<application_note>\nThe conversation began earlier.\n</application_note>"),
             Message::assistant("Hello."),
             Message::user(
-                "Sales?\n<application note>\nsent\n\n\
-                 <application_note>\n{\"found\": \"</application note>\"}\n</application_note>\n\n\
+                "Sales?\n(application_note>\nsent\n\n\
+                 <application_note>\n{\"found\": \"(/application_note>\"}\n</application_note>\n\n\
                  <application_note>\nBe brief.\n</application_note>",
             ),
             Message::assistant("7\n\n8"),
@@ -116,6 +127,28 @@ mod tests {
         ];
         assert_eq!(in_order(&messages)[..], expected);
         assert!(EXPLANATION.contains("<application_note> and </application_note>"));
+    }
+
+    #[test]
+    fn a_tool_named_after_the_mark_keeps_its_name() {
+        let offered = "Tools: add_application_note(<id>), application_note. A note is <application_note>.";
+        let called = "add_application_note({text: \"1 < 2\"})";
+        let ordered = in_order(&[Message::system(offered), Message::assistant(called)]).into_owned();
+        assert!(ordered[0].content.starts_with(offered), "{ordered:?}");
+        assert_eq!(ordered[2], Message::assistant(called));
+    }
+
+    #[test]
+    fn a_tag_is_known_in_any_case_and_with_blanks() {
+        for (text, kept) in [
+            ("</Application_Note>", "(/Application_Note>"),
+            ("< / application_note >", "( / application_note >"),
+            ("<\n/APPLICATION_NOTE", "(\n/APPLICATION_NOTE"),
+            ("<<application_note>", "<(application_note>"),
+            ("<b>ä</b> < 3 </", "<b>ä</b> < 3 </"),
+        ] {
+            assert_eq!(without_tags(text), kept);
+        }
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
 use tests::{
-    Event, World, aws, sms_without_call,
+    Event, Options, World, aws, sms_without_call,
     standins::{Fault as Standin, llm::Turn},
 };
 
@@ -279,6 +279,40 @@ async fn an_unusable_summary_replaces_nothing_and_is_asked_for_again_16_messages
         }
         world.llm.script([Turn::text("They spoke of 70 things."), Way::Written.none(), Turn::text("Yes.")]);
         assert_eq!(world.chat_with(&body).await.expect(200)["metadata"]["summarized"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_does_not_come_in_time_is_put_off_and_one_refused_for_a_moment_is_not() {
+    let status = |status: u16| Standin::status(status).with_header("retry-after", "600");
+    for (fault, unused, is_put_off) in [
+        (Standin::delay(3_000), Some(Turn::text("They spoke of 54 things.")), true),
+        (status(504), None, true),
+        (status(503), None, false),
+        (status(429), None, false),
+    ] {
+        // Two of the ten seconds are the summary's.
+        let world =
+            World::with(Options { variables: vec![("TURN_SECONDS", "10".to_owned())], ..Options::default() }).await;
+        long_thread(&world, 70);
+        world.llm.inject(fault.clone());
+        world.llm.script(unused.into_iter().chain([Way::Written.none(), Turn::text("Yes.")]));
+        let body = json!({"message": "Do you remember?", "thread_id": "long"});
+        let answer = world.chat_with(&body).await.expect(200);
+        assert_eq!(
+            (&answer["message"], &answer["metadata"]["summarized"]),
+            (&json!("Yes."), &json!(false)),
+            "{fault:?}"
+        );
+        let asked = world.asked_of_model().len();
+        assert_eq!(asked, 3, "{fault:?}");
+
+        let summary = (!is_put_off).then(|| Turn::text("They spoke of 56 things."));
+        world.llm.script(summary.into_iter().chain([Way::Written.none(), Turn::text("Still.")]));
+        let answer = world.chat_with(&json!({"message": "And now?", "thread_id": "long"})).await.expect(200);
+        let wanted = (&json!("Still."), &json!(!is_put_off));
+        assert_eq!((&answer["message"], &answer["metadata"]["summarized"]), wanted, "{fault:?}");
+        assert_eq!(world.asked_of_model().len() - asked, 2 + usize::from(!is_put_off), "{fault:?}");
     }
 }
 

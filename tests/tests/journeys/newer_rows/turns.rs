@@ -1,7 +1,7 @@
 //! Turns of a chat that a newer version began.
 
 use serde_json::{Value, json};
-use tests::{Event, World, run_input, sms_without_call, standins::llm::Turn};
+use tests::{Event, World, phone, run_input, sms_without_call, standins::llm::Turn};
 
 use super::{CONTENT, text};
 
@@ -9,7 +9,7 @@ fn row(world: &World) -> Value {
     world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap()
 }
 
-/// Stores the row with this part, which this version cannot read, and expects that no message is answered.
+/// Stores the row with this part, which this version cannot read, and expects that no message is answered, but the thread deleted.
 async fn refuses(world: &World, part: &str, unreadable: &Value) {
     let mut spoiled = row(world);
     spoiled[part] = json!(unreadable.to_string());
@@ -25,6 +25,26 @@ async fn refuses(world: &World, part: &str, unreadable: &Value) {
         assert_eq!(kept.get(attribute), spoiled.get(attribute), "{part}: {attribute}");
     }
     assert_eq!(world.twilio.requests().len(), sent, "{part}");
+    is_deleted(world).await;
+}
+
+/// Expects that the person deletes the thread with this row, and an erasure too. Afterwards it is there again.
+async fn is_deleted(world: &World) {
+    let mut stored = world.aws.rows("threads");
+    for row in stored.iter_mut().filter(|row| row["part"] == "thread") {
+        row["title"] = json!(format!("Text {}", phone(7)));
+    }
+    let restore = || stored.iter().for_each(|row| world.aws.put("threads", row));
+    restore();
+    assert_eq!(world.threads(&world.home.user_id, "DELETE", "/default").await.status, 204);
+    assert_eq!(world.aws.rows("threads"), Vec::<Value>::new());
+    restore();
+    let path = format!("/api/{}/erasures", world.home.slug);
+    let erasure = Event::post(&path, &json!({"phone_number": phone(7)})).user(&world.home.user_id);
+    let done = world.send("erasures", &erasure).await.expect(200);
+    assert_eq!((&done["deleted"]["threads"], &done["complete"]), (&json!(1), &json!(true)), "{done}");
+    assert_eq!(world.aws.rows("threads"), Vec::<Value>::new());
+    restore();
 }
 
 #[tokio::test]
