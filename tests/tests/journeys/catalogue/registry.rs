@@ -16,6 +16,7 @@ use shared::{
 use tests::{
     World,
     automation::{AMPLE, organization},
+    phone,
 };
 
 use super::{files, load, row, set};
@@ -269,4 +270,20 @@ async fn a_tool_that_loses_an_optional_parameter_has_another_fingerprint() {
     assert_eq!((&added.0, &again.0), (&first.0, &lost.0));
     assert_eq!((&lost.1, &gone.1), (&added.0, &again.0), "the change is shown");
     assert!(lost.0 != first.0 && gone.0 != lost.0 && gone.0 != first.0, "{fingerprints:?}");
+}
+
+#[tokio::test]
+async fn a_definition_may_use_a_parameter_as_soon_as_it_is_loaded() {
+    let world = World::start().await;
+    let with_from = json!({"twilio.json": files()["twilio.json"]});
+    let mut without = with_from.clone();
+    set(&mut without, "/twilio.json/tools/0/parameters/properties/from", &Value::Null);
+    load(&world, &without).await;
+    let mut tell = json!([{
+        "id": "tell", "tool": "twilio_send_sms", "parameters": {"recipients": [phone(1)], "text": "Ready."},
+    }]);
+    tell[0]["parameters"]["from"] = json!(phone(2));
+    assert_eq!(world.deploy(&world.manual(&tell)).await.status, 422);
+    load(&world, &with_from).await;
+    world.deploy(&world.manual(&tell)).await.expect(201);
 }
