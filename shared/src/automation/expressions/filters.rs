@@ -200,7 +200,7 @@ fn truncate(text: &str, most: usize, end: Option<&str>) -> String {
 /// Whether an item passes the test (`wanted`), or fails it. Without a test, the item's truth counts.
 fn some_item_is(state: &mut State, list: &Value, test: Option<&str>, wanted: bool) -> Result<bool, Error> {
     for (place, item) in list.try_iter()?.enumerate() {
-        if place % ITEMS_OF_FUEL == 0 {
+        if place.is_multiple_of(ITEMS_OF_FUEL) {
             state.consume_fuel(1)?;
         }
         let passes = match test {

@@ -165,13 +165,13 @@ impl Dispatch {
         for wait in &waits {
             started.push(Box::pin(self.wake(&held, wait)));
         }
-        let unreadable = listening.iter().map(|automation| put_off(event, automation.id));
-        let unreadable = unreadable.chain(waits.iter().map(|_| Became::WaitsForTurn));
         // An error is returned only after all automations were tried.
         let outcomes: Vec<_> = stream::iter(started).buffered(BESIDE).collect().await;
         let none = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (matched, unmatched, waiting, woke) = none;
         let mut done = Event { matched, unmatched, waiting, woke, has_waits: false, ..event.clone() };
+        let unreadable = listening.iter().map(|automation| put_off(event, automation.id));
+        let unreadable = unreadable.chain(waits.iter().map(|_| Became::WaitsForTurn));
         for (outcome, unreadable) in outcomes.into_iter().zip(unreadable) {
             note(&mut done, if_readable(outcome)?.unwrap_or(unreadable));
         }
