@@ -136,11 +136,10 @@ class Deployment:
         for logical, name in self.left_tables.items():
             described, expires_by = stack_state.table(name)
             differences = template.differences(self.template["Resources"][logical]["Properties"], described, expires_by)
-            if differences:
-                found.append(
-                    f"{name} is of another release ({'; '.join(differences)}): check that release out, deploy it with ADOPT=1, then upgrade"
-                )
             protected = described.get("DeletionProtectionEnabled", False)
+            if differences:
+                problem = f"{name} is of another release ({'; '.join(differences)}): check that release out, deploy it with ADOPT=1, then upgrade"
+                found.append(problem + self._of_empty_table(name, protected) if self.found else problem)
             self.left_protection.add(protected)
             if self.found and protected != self._protected_before():
                 found.append(
@@ -148,6 +147,16 @@ class Deployment:
                     f"      aws dynamodb update-table --table-name {name} --{'no-' if protected else ''}deletion-protection-enabled"
                 )
         return found
+
+    @staticmethod
+    def _of_empty_table(name, protected):
+        """The commands for a table that a failed creation has left: no release has its definition."""
+        unprotect = f"\n      aws dynamodb update-table --table-name {name} --no-deletion-protection-enabled" if protected else ""
+        return (
+            "; or, if nothing is in it, delete it:\n"
+            f"      aws dynamodb scan --table-name {name} --select COUNT{unprotect}\n"
+            f"      aws dynamodb delete-table --table-name {name}"
+        )
 
     def _protected_before(self):
         before = stack_state.parameters(self.found)

@@ -75,6 +75,8 @@ def only(template, logicals):
 
 def with_ours(deployed, logicals):
     """The text of a deployed template with these resources of ours as well. The rest stays: an import must change nothing else."""
+    if isinstance(deployed, dict):
+        deployed = "\n" + yaml.safe_dump(deployed, sort_keys=False)
     text = PATH.read_text(encoding="utf-8")
     ours = [re.search(rf"^  {logical}:\n(?:(?:    .*)?\n)*", text, re.MULTILINE).group() for logical in logicals]
     return deployed.replace("\nResources:\n", "\n".join(["", "Resources:", *ours]), 1)

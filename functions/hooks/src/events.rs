@@ -59,7 +59,7 @@ impl EventView {
         let transcript = Transcript::default();
         let why = match event.status {
             EventStatus::Received if !event.waiting.is_empty() || event.has_waits => Some(
-                "Many automations listen to this event, or their filters are slow: those in waiting are tried from a queue.",
+                "Many automations listen to this event, or their filters are slow or cannot be read yet: they are tried from a queue.",
             ),
             EventStatus::Received if event.hook_id.is_none() => {
                 Some("It has not been dispatched; that is tried again.")

@@ -377,8 +377,8 @@ impl Old {
     }
 }
 
-/// The tool as the successor of its old row: same age, next version, and the previous description after a change. New prose
-/// alone keeps the fingerprint, which automations name.
+/// The tool as the successor of its old row: same age, next version, and the previous description after a change. New prose and
+/// more optional parameters keep the fingerprint, which automations name.
 fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> ServiceTool {
     let counted = |version: u64| match &tool.binding {
         Binding::Pipedream { version, .. } => version.clone(),
@@ -388,9 +388,10 @@ fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> S
         return ServiceTool { version: counted(1), created_at: now, updated_at: now, ..tool };
     };
     let (created_at, updated_at) = (before.created_at, before.updated_at);
-    if before.fingerprint == tool.fingerprint
-        || contract(before, &before.parameters) == contract(&tool, &known_before(before, &tool))
-    {
+    let loses_parameters = loses_parameters(before, &tool);
+    let is_same = before.fingerprint == tool.fingerprint
+        || contract(before, &before.parameters) == contract(&tool, &known_before(before, &tool));
+    if is_same && !loses_parameters {
         let (fingerprint, version) = (before.fingerprint.clone(), before.version.clone());
         return ServiceTool { fingerprint, version, previous: before.previous.clone(), created_at, updated_at, ..tool };
     }
@@ -401,7 +402,19 @@ fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> S
         returns: before.returns.clone(),
     };
     let version = counted(before.version.parse().unwrap_or(0) + 1);
-    ServiceTool { version, previous: Some(previous), created_at, updated_at, ..tool }
+    // The file's fingerprint may be one that automations named when the lost parameters were there.
+    let fingerprint = if loses_parameters {
+        ServiceTool::fingerprint_of(&tool.name, &tool.parameters, &before.fingerprint, &tool.binding)
+    } else {
+        tool.fingerprint.clone()
+    };
+    ServiceTool { fingerprint, version, previous: Some(previous), created_at, updated_at, ..tool }
+}
+
+/// Whether the new schema lacks a parameter of the old one.
+fn loses_parameters(before: &ServiceTool, after: &ServiceTool) -> bool {
+    let [known, kept] = [before, after].map(|tool| tool.parameters.get("properties").and_then(Value::as_object));
+    known.is_some_and(|known| known.keys().any(|name| !kept.is_some_and(|kept| kept.contains_key(name))))
 }
 
 /// The fingerprint that the tool would have with these parameters and without prose.

@@ -105,7 +105,8 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
             // A second early: clocks differ, and the message must not come before this time.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
             let is_model = matches!(&outage, Error::Upstream(failed) if failed.service == UpstreamService::Llm);
-            let attempts = run.attempts.saturating_sub(u32::from(is_unreadable(&outage)));
+            // A saved step has set the count in the row to 0.
+            let attempts = is_unreadable(&outage).then(|| run.attempts.saturating_sub(1));
             deps.runs.release_until(lease, (resume_at, attempts), &outage.to_string(), is_model).await?;
             deps.queue.send_later(&message, pause).await?;
         }

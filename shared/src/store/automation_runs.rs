@@ -271,26 +271,26 @@ impl AutomationRuns {
         Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
 
-    /// Releases a run after a failure; it resumes no earlier than `resume_at`. `attempts` is the count without a step, `error` public
-    /// text.
+    /// Releases a run after a failure; it resumes no earlier than `resume_at`. `attempts` replaces the count without a step, `error`
+    /// is public text.
     pub async fn release_until(
         &self,
         lease: Lease,
-        (resume_at, attempts): (Timestamp, u32),
+        (resume_at, attempts): (Timestamp, Option<u32>),
         error: &str,
         is_model: bool,
     ) -> Result<()> {
-        let released = lease.update_in_transaction(
-            "SET #resume_at = :resume, #attempts = :attempts, #last_error = :error, #waits_for_model = :is_model \
-             REMOVE #lease_token, #lease_until",
-        );
-        let released = released.with([
-            (":resume", number(resume_at.as_millis())),
-            (":attempts", number(attempts.into())),
-            (":error", text(error)),
-            (":is_model", AttributeValue::Bool(is_model)),
-        ]);
-        released.unless_refused().await.map(drop)
+        let mut released = lease
+            .update_in_transaction("SET #resume_at = :resume, #last_error = :error, #waits_for_model = :is_model")
+            .with([
+                (":resume", number(resume_at.as_millis())),
+                (":error", text(error)),
+                (":is_model", AttributeValue::Bool(is_model)),
+            ]);
+        if let Some(attempts) = attempts {
+            released = released.and(", #attempts = :attempts").with([(":attempts", number(attempts.into()))]);
+        }
+        released.and(" REMOVE #lease_token, #lease_until").unless_refused().await.map(drop)
     }
 
     async fn parts(&self, id: RunId) -> Result<Vec<Item>> {

@@ -66,6 +66,13 @@ impl Services {
         Ok(rows(self.services.batch_get(keys, None, deadline).await?))
     }
 
+    /// Like [`Services::named`], by their ids, with an error for each unreadable service.
+    pub async fn each_named(&self, names: &[String], deadline: Deadline) -> Result<HashMap<String, Result<Service>>> {
+        let keys = names.iter().map(|name| id(ServiceId::of_name(name))).collect();
+        let items = self.services.batch_get(keys, None, deadline).await?;
+        Ok(items.into_iter().filter_map(|item| Some((item.get("id")?.as_s().ok()?.clone(), from_item(item)))).collect())
+    }
+
     pub async fn tools_of(&self, service: ServiceId) -> Result<Vec<ListedServiceTool>> {
         let of_service = self.tools.query_index("by_service", "#service_id = :service");
         of_service.with([(":service", text(service))]).collect().await

@@ -26,7 +26,7 @@ use crate::{
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, Service, ToolId, ToolRef},
+    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, ToolId, ToolRef},
     store::{Services, Tools},
     tool::{CallContext, CallableTool, Origin, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
 };
@@ -221,16 +221,22 @@ impl Catalogue {
                 }
             }
         }
-        let services: Vec<String> = tools.iter().map(|(_, tool)| tool.service_name.clone()).collect();
-        let services = self.services.named(&services, deadline).await?;
-        let (services, inactive): (Vec<Service>, Vec<Service>) =
-            services.into_iter().partition(|service| service.is_active);
+        let of: Vec<String> = tools.iter().map(|(_, tool)| tool.service_name.clone()).collect();
+        let (mut services, mut unreadable_services) = (Vec::new(), HashMap::new());
+        for (id, service) in self.services.each_named(&of, deadline).await? {
+            match service {
+                Ok(service) if service.is_active => services.push(service),
+                Ok(_) => {}
+                Err(error) => {
+                    unreadable_services.insert(id, unreadable(&error));
+                }
+            }
+        }
         let connections = Box::pin(self.connections.of(organization, &services, deadline)).await;
         for (name, tool) in tools {
             let Some(service) = services.iter().find(|service| service.id == tool.service_id) else {
-                // Without a row, the service is unreadable or still being loaded.
-                if inactive.iter().all(|service| service.id != tool.service_id) {
-                    found.insert(name, Err(Unavailable::Unreadable));
+                if let Some(why) = unreadable_services.get(&tool.service_id.to_string()) {
+                    found.insert(name, Err(why.clone()));
                 }
                 continue;
             };

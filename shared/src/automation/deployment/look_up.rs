@@ -224,7 +224,7 @@ impl Deployment {
         KnownTool::Here(Box::new(UsableTool {
             reference: ToolRef::Service { name: tool.name.clone(), fingerprint },
             parameters: tool.parameters.clone(),
-            schema: self.schema(&tool.fingerprint, &tool.parameters),
+            schema: self.schema(&tool.parameters),
             returns: json!({}),
             effect: tool.effect,
             fingerprint: tool.fingerprint.clone(),
@@ -302,7 +302,7 @@ impl Deployment {
         let parameters = spec.parameters.schema().clone();
         KnownTool::Here(Box::new(UsableTool {
             reference: found.reference.clone(),
-            schema: self.schema(&format!("{} {fingerprint}", found.reference), &parameters),
+            schema: self.schema(&parameters),
             parameters,
             returns: spec.returns.clone(),
             effect: spec.acts(),
@@ -387,16 +387,17 @@ impl Deployment {
     }
 
     /// The tool's schema, compiled once per process; `None` if it cannot be compiled.
-    fn schema(&self, fingerprint: &str, parameters: &Value) -> Option<Arc<JsonSchema>> {
+    fn schema(&self, parameters: &Value) -> Option<Arc<JsonSchema>> {
+        let schema = parameters.to_string();
         let mut schemas = self.schemas.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(compiled) = schemas.get(fingerprint) {
+        if let Some(compiled) = schemas.get(&schema) {
             return compiled.clone();
         }
         if schemas.len() >= MOST_SCHEMAS {
             schemas.clear();
         }
         let compiled = JsonSchema::compile(parameters).ok().map(Arc::new);
-        schemas.insert(fingerprint.to_owned(), compiled.clone());
+        schemas.insert(schema, compiled.clone());
         compiled
     }
 

@@ -15,7 +15,12 @@ use minijinja::{
 };
 use serde_json::{Map, Number, Value};
 
-use super::{data::Data, filters, path::Path, work::bytes};
+use super::{
+    data::Data,
+    filters::{self, SPENT},
+    path::Path,
+    work::{OverBound, Work, bytes},
+};
 use crate::{automation::nearest, cut::cut};
 
 /// In bytes. Longer chains of operators could exhaust the stack.
@@ -24,7 +29,8 @@ const LONGEST: usize = 500;
 const FUEL: u64 = 100_000;
 /// Cost of reading and compiling, per byte of its source.
 const LEAST_WORK: usize = 256;
-/// Cost of the steps that [`FUEL`] pays for, 64 each.
+/// Cost of the steps that one of [`FUEL`] pays for, and of all.
+const OF_FUEL: usize = 64;
 const MOST_OF_STEPS: usize = 6_400_000;
 /// Levels of lists and objects in a result.
 const DEEPEST: usize = 100;
@@ -53,8 +59,15 @@ pub(super) struct Expression {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failed {
     TooLarge,
+    TooMuchWork,
     /// To follow the quoted expression.
     Because(String),
+}
+
+impl From<OverBound> for Failed {
+    fn from(_over: OverBound) -> Self {
+        Self::TooMuchWork
+    }
 }
 
 /// The parser descends a dozen functions for each, and a thread's stack is small.
@@ -100,19 +113,28 @@ impl Expression {
         &self.paths
     }
 
-    /// The value, of at most about `bytes` bytes as JSON; `None` if it is undefined.
-    pub(super) fn evaluate(&self, data: &Data<'_>, bytes: usize) -> Result<Option<Value>, Failed> {
+    /// The value, of at most about `most` bytes as JSON; `None` if it is undefined. Its values are copied and converted, which costs
+    /// `work` before, and its steps afterwards.
+    pub(super) fn evaluate(&self, data: &Data<'_>, most: usize, work: &Work) -> Result<Option<Value>, Failed> {
+        let sizes = self.operands.iter().map(|path| data.get(path).as_deref().map_or(0, bytes));
+        let read = sizes.fold(0, usize::saturating_add);
+        work.take((LEAST_WORK * self.source.len()).saturating_add(read.saturating_mul(2)))?;
         let is_other = |path: &&Path| data.get(path).is_some_and(|value| !value.is_number());
         if let Some(path) = self.factors.iter().find(is_other) {
             return Err(Failed::Because(format!("multiplies {}, which is not a number", path.as_str())));
         }
-        let failed = |error: Error| Failed::Because(in_words(&error));
-        let compiled = engine().compile_expression(&self.source).map_err(failed)?;
-        let value = compiled.eval(Serde(self.operands(data))).map_err(failed)?;
+        let computed = self.computed(data);
+        // The fuel of a failed evaluation is unknown.
+        let steps = match &computed {
+            Ok((_, fuel)) => usize::try_from(*fuel).unwrap_or(MOST_OF_STEPS).saturating_mul(OF_FUEL),
+            Err(_) => read.saturating_mul(self.source.len()).min(MOST_OF_STEPS),
+        };
+        work.take(steps)?;
+        let (value, _) = computed.map_err(|error| Failed::Because(in_words(&error)))?;
         if value.is_undefined() {
             return Ok(None);
         }
-        let mut left = bytes;
+        let mut left = most;
         match json(&value, 0, &mut left) {
             Ok(value) => Ok(Some(value)),
             Err(NotJson::TooLarge) => Err(Failed::TooLarge),
@@ -120,12 +142,12 @@ impl Expression {
         }
     }
 
-    /// Cost of evaluating it: its values are copied and converted, and each of its steps may go through them.
-    pub(super) fn work(&self, data: &Data<'_>) -> usize {
-        let sizes = self.operands.iter().map(|path| data.get(path).as_deref().map_or(0, bytes));
-        let read = sizes.fold(0, usize::saturating_add);
-        let steps = read.saturating_mul(self.source.len()).min(MOST_OF_STEPS);
-        (LEAST_WORK * self.source.len()).saturating_add(read.saturating_mul(2)).saturating_add(steps)
+    /// The value, and the fuel that it took.
+    fn computed(&self, data: &Data<'_>) -> Result<(Operand, u64), Error> {
+        let source = format!("[({}), 0|{SPENT}]", self.source);
+        let both = engine().compile_expression(&source)?.eval(Serde(self.operands(data)))?;
+        let fuel = u64::try_from(both.get_item_by_index(1)?).unwrap_or(FUEL);
+        Ok((both.get_item_by_index(0)?, fuel))
     }
 
     /// The values that it reads, at their paths, and no others: an event may be much larger than the fields that are used.

@@ -129,9 +129,9 @@ impl Part {
                 found
             }
             Self::Expression(expression) => {
-                room.work.take(expression.work(data))?;
-                let value = expression.evaluate(data, room.bytes).map_err(|failed| match failed {
+                let value = expression.evaluate(data, room.bytes, room.work).map_err(|failed| match failed {
                     Failed::TooLarge => Unfilled::TooLarge,
+                    Failed::TooMuchWork => Unfilled::TooMuchWork,
                     Failed::Because(problem) => {
                         let excerpt = cut(format!("{{{{{}}}}}", expression.as_str()), LONGEST_EXCERPT);
                         Unfilled::Expression(format!("The expression {excerpt} {problem}."))
@@ -230,9 +230,23 @@ impl Room<'_> {
 /// # Errors
 /// If the values are larger, the templates exceed the work left, or an expression fails.
 pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize, work: &Work) -> Result<Filled, Unfilled> {
+    let mut empty = Vec::new();
+    let value = filled_in_noting(value, data, bytes, work, &mut empty)?;
+    Ok(Filled { value, empty })
+}
+
+/// As [`filled_in_within`]. After a failure, `empty` has the empty templates up to it.
+pub(in crate::automation) fn filled_in_noting(
+    value: &Value,
+    data: &Data<'_>,
+    bytes: usize,
+    work: &Work,
+    empty: &mut Vec<String>,
+) -> Result<Value, Unfilled> {
     let mut room = Room { bytes, work, empty: Vec::new() };
-    let value = fill(value, data, &mut room)?;
-    Ok(Filled { value, empty: room.empty })
+    let filled = fill(value, data, &mut room);
+    *empty = room.empty;
+    filled
 }
 
 /// All texts at any depth, without member names.

@@ -34,7 +34,7 @@ use crate::{
         expressions::{
             conditions::{Condition, Explanation},
             data::{Data, Outputs, SKIPPED},
-            templates::{Filled, filled_in_within},
+            templates::filled_in_noting,
             work::{MOST_COMPARED, MOST_FILLED_IN, Work},
         },
     },
@@ -303,15 +303,16 @@ impl<'a> ActionRun<'a> {
                 "With its templates filled in, its parameters have more than {LARGEST_ARGUMENTS} bytes; give the tool less."
             )
         };
-        let why = match filled_in_within(&parameters, &data, LARGEST_ARGUMENTS, &Work::of(MOST_FILLED_IN)) {
-            Ok(Filled { value: Value::Object(arguments), empty }) if length(&arguments) <= LARGEST_ARGUMENTS => {
-                (planned.arguments, planned.empty) = (arguments, empty);
+        let work = Work::of(MOST_FILLED_IN);
+        let why = match filled_in_noting(&parameters, &data, LARGEST_ARGUMENTS, &work, &mut planned.empty) {
+            Ok(Value::Object(arguments)) if length(&arguments) <= LARGEST_ARGUMENTS => {
+                planned.arguments = arguments;
                 return Next::Call(Box::new(planned));
             }
             Ok(_) => too_large(),
             Err(unfilled) => unfilled.in_words(too_large),
         };
-        Next::Settled(Box::new(planned.failed(why, now)))
+        Next::Settled(Box::new(planned.misfit(why, now)))
     }
 
     fn data(&self) -> Data<'_> {

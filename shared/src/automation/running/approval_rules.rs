@@ -75,7 +75,7 @@ impl Found<'_> {
             Value::String(text) if !is_content(name) => {
                 let place = if place.may_name_recipients() && is_address(name) { Place::Recipients } else { place };
                 // Prose in an object of the content is content, whatever its name.
-                if place != Place::Content || !text.trim().contains(char::is_whitespace) {
+                if place != Place::Content || !is_prose(text) {
                     self.add(text, place);
                 }
             }
@@ -86,12 +86,22 @@ impl Found<'_> {
     }
 
     fn add(&mut self, text: &str, place: Place) {
-        let apart = |letter: char| letter.is_whitespace() || ",;<>()[]\"'".contains(letter);
-        for (_, domain) in text.split(apart).filter_map(|word| word.rsplit_once('@')) {
+        for (_, domain) in parts(text).filter_map(|part| part.rsplit_once('@')) {
             self.outside |= !self.domains.contains(&domain.trim_end_matches('.').to_lowercase());
             self.known |= place == Place::Recipients;
         }
     }
+}
+
+/// The words of a text, and its addresses.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let apart = |letter: char| letter.is_whitespace() || ",;<>()[]\"'".contains(letter);
+    text.split(apart).filter(|part| !part.is_empty())
+}
+
+/// Several words, not all of them addresses.
+fn is_prose(text: &str) -> bool {
+    text.trim().contains(char::is_whitespace) && parts(text).any(|part| !part.contains('@'))
 }
 
 impl Place {
@@ -311,9 +321,11 @@ mod tests {
             json!({"message": {"to": [{"email": "x@evil.example"}]}, "mailbox": "a@acme.example"}),
             json!({"message": {"toRecipients": [{"emailAddress": {"address": "x@evil.example"}}]}, "user_id": "a@acme.example"}),
             json!({"message": {"watchers": ["x@evil.example"]}, "to": "a@acme.example"}),
+            json!({"message": {"watchers": "x@evil.example, <y@evil.example>; "}, "to": "a@acme.example"}),
         ] {
             assert!(asks(&arguments), "{arguments}");
         }
+        assert!(!asks(&json!({"to": "a@acme.example", "message": {"note": "Write to x@evil.example"}})));
         assert!(!asks(&json!({"to": "a@acme.example", "inReplyToMessageId": "", "replyAll": false, "list_ids": []})));
     }
 }

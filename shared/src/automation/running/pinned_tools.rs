@@ -59,6 +59,7 @@ pub fn drift(tool: &str, why: &Unavailable) -> Option<String> {
         | Unavailable::NotConnected { .. }
         | Unavailable::Unreachable { .. }
         | Unavailable::Unreadable
+        | Unavailable::Unusable
         | Unavailable::NeedsRole(_) => return None,
     };
     Some(format!(

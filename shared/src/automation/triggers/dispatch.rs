@@ -10,7 +10,7 @@
 //! The row stays below DynamoDB's 400 KB: 200 KB of data, 40 KB of reasons, 140 bytes for each of [`MOST_LISTENERS`] automations
 //! and 100 bytes for each of [`MOST_WOKE`] runs.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::{
     StreamExt,
@@ -50,7 +50,7 @@ const REASONS: usize = 40_000;
 /// Woken runs that are listed.
 const MOST_WOKE: usize = 100;
 /// By then, a dispatch is over or its process is dead.
-const REPEATED_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+const REPEATED_AFTER: Duration = Duration::from_secs(60);
 /// Bytes that filters may compare before the service gets its answer: a fraction of a second on the smallest Lambda.
 const BEFORE_THE_ANSWER: usize = 16 << 20;
 /// Bytes per message of the queue, on which other messages wait.
@@ -58,7 +58,10 @@ const AT_ONCE: usize = 64 << 20;
 /// Bytes for the filter of one automation.
 const MOST_OF_ONE: usize = 1 << 30;
 /// With less time left, the remaining automations wait for another message.
-const LEAST_TIME: std::time::Duration = std::time::Duration::from_secs(15);
+const LEAST_TIME: Duration = Duration::from_secs(15);
+/// Between attempts at an unreadable row, and how long after its event an automation is tried.
+const UNTIL_READABLE: Duration = Duration::from_secs(15 * 60);
+const TRIED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Clone)]
 pub struct Dispatch {
@@ -75,6 +78,8 @@ pub(super) enum Became {
     Run(MatchedRun),
     Nothing(Unmatched),
     Waits(AutomationId),
+    /// A row of it is unreadable; it is tried again later.
+    PutOff(AutomationId),
     /// A run that waited for the event goes on.
     Woke(MatchedRun),
     /// The filter of a waiting run is evaluated later.
@@ -165,11 +170,13 @@ impl Dispatch {
         let none = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (matched, unmatched, waiting, woke) = none;
         let mut done = Event { matched, unmatched, waiting, woke, has_waits: false, ..event.clone() };
-        for outcome in outcomes {
-            note(&mut done, outcome?);
+        let unreadable = listening.iter().map(|automation| put_off(event, automation.id));
+        let unreadable = unreadable.chain(waits.iter().map(|_| Became::WaitsForTurn));
+        for (outcome, unreadable) in outcomes.into_iter().zip(unreadable) {
+            note(&mut done, if_readable(outcome)?.unwrap_or(unreadable));
         }
         done.waiting.extend(later.iter().map(|automation| automation.id));
-        self.save(&done).await
+        self.save(&done, Duration::ZERO).await
     }
 
     /// Processes waiting automations, as many as fit into one message; the rest waits for the next one.
@@ -187,6 +194,7 @@ impl Dispatch {
         }
         let (data, work, size) = (Lowered::of(&content), Work::of(AT_ONCE), event.data.len());
         let mut done = Event { waiting: Vec::new(), has_waits: false, ..event.clone() };
+        let mut unreadable = Vec::new();
         if event.has_waits {
             self.wake_later(&Held { event: &event, data: &data, size, work: &Work::of(MOST_OF_WAITS) }, &mut done)
                 .await?;
@@ -194,7 +202,12 @@ impl Dispatch {
         for (place, id) in event.waiting.iter().enumerate() {
             let late = place > 0 && deadline.remaining() < LEAST_TIME;
             let held = Held { event: &event, data: &data, size, work: &work };
-            let became = if late { Became::Waits(*id) } else { self.start_waiting(&held, *id, place == 0).await? };
+            let became = if late { Ok(Became::Waits(*id)) } else { self.start_waiting(&held, *id, place == 0).await };
+            let became = if_readable(became)?.unwrap_or_else(|| put_off(&event, *id));
+            if let Became::PutOff(id) = became {
+                unreadable.push(id);
+                continue;
+            }
             let stops = matches!(became, Became::Waits(_));
             note(&mut done, became);
             if stops {
@@ -202,17 +215,19 @@ impl Dispatch {
                 break;
             }
         }
-        self.save(&done).await
+        let pause = if done.waiting.is_empty() { UNTIL_READABLE } else { Duration::ZERO };
+        done.waiting.append(&mut unreadable);
+        self.save(&done, pause).await
     }
 
     /// Saves the outcomes so far, and queues the rest.
-    async fn save(&self, done: &Event) -> Result<()> {
+    async fn save(&self, done: &Event, pause: Duration) -> Result<()> {
         if done.waiting.is_empty() && !done.has_waits {
             return self.events.dispatched(done, &done.matched, &done.unmatched).await;
         }
         tracing::info!(event.id = %done.id, waiting = done.waiting.len(), "automations of an event are queued");
         self.events.waits(done).await?;
-        Ok(self.waiting.send(&WaitingEvent::of(done)).await?)
+        Ok(self.waiting.send_later(&WaitingEvent::of(done), pause).await?)
     }
 
     /// Whether an automation, or a run that waits, listens to any of the event's names.
@@ -308,6 +323,25 @@ impl Dispatch {
     }
 }
 
+/// `None` for an unreadable row: it affects no other listener of the event.
+pub(super) fn if_readable(outcome: Result<Became>) -> Result<Option<Became>> {
+    match outcome {
+        Err(unreadable @ Error::Unreadable { .. }) => {
+            tracing::warn!("a listener of an event is put off: {unreadable}");
+            Ok(None)
+        }
+        outcome => outcome.map(Some),
+    }
+}
+
+fn put_off(event: &Event, automation_id: AutomationId) -> Became {
+    if event.created_at.plus(TRIED_FOR) > Timestamp::now() {
+        return Became::PutOff(automation_id);
+    }
+    let why = "It cannot be read, so nothing was run. Save the automation again, then replay the event.".to_owned();
+    Became::Nothing(Unmatched { automation_id, why })
+}
+
 /// Bytes of the reasons so far.
 fn reasons(event: &Event) -> usize {
     event.unmatched.iter().map(|unmatched| unmatched.why.len()).sum()
@@ -321,7 +355,7 @@ pub(super) fn note(event: &mut Event, became: Became) {
         {
             event.unmatched.push(unmatched);
         }
-        Became::Waits(automation) => event.waiting.push(automation),
+        Became::Waits(automation) | Became::PutOff(automation) => event.waiting.push(automation),
         Became::Woke(run) if event.woke.len() < MOST_WOKE && !event.woke.contains(&run) => event.woke.push(run),
         Became::Nothing(_) | Became::Woke(_) => {}
         Became::WaitsForTurn => event.has_waits = true,

@@ -202,25 +202,30 @@ impl EventReplays {
                 let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
                 let data = Lowered::of(&data);
                 for id in wanted {
-                    let verdict = self.verdict(replay, &mut known, &event, &data, id, &work).await?;
+                    let verdict = self.verdict(replay, &mut known, &event, &data, id, &work).await;
                     let planned = automations.entry(id).or_insert_with(|| ReplayedAutomation::none(id));
                     match verdict {
-                        Verdict::Start(automation) => {
+                        Ok(Verdict::Start(automation)) => {
                             planned.name = Some(automation.name);
                             planned.runs += 1;
                             replay.runs += 1;
                         }
                         // The filter is evaluated when the event has its turn.
-                        Verdict::Skip(SkipReason::FilterTooLarge, name) => {
+                        Ok(Verdict::Skip(SkipReason::FilterTooLarge, name)) => {
                             planned.name = name;
                             planned.runs += 1;
                             replay.runs += 1;
                         }
-                        Verdict::Skip(reason, name) => {
+                        Ok(Verdict::Skip(reason, name)) => {
                             planned.name = name;
                             planned.skipped += 1;
                             planned.why = Some(reason.sentence().to_owned());
                         }
+                        Err(error @ Error::Unreadable { .. }) => {
+                            planned.skipped += 1;
+                            planned.why = Some(error.to_string());
+                        }
+                        Err(error) => return Err(error),
                     }
                 }
             }

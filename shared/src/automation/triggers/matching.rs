@@ -55,17 +55,13 @@ impl EventFilters {
         Self { automations, members, variables: Arc::default() }
     }
 
-    /// Whether the event starts the automation. An unreadable filter rejects every event.
+    /// Whether the event starts the automation.
     ///
     /// # Errors
-    /// If a look-up failed; the match is undecided.
+    /// If a look-up failed, or the filter is unreadable; the match is undecided.
     pub(super) async fn check(&self, automation: &Automation, data: &Lowered<'_>, work: &Work) -> Result<Matched> {
         let Some(filter) = &automation.trigger_filter else { return Ok(Matched::Yes) };
-        let Some(condition) = read(filter) else {
-            tracing::error!(automation.id = %automation.id, "the filter of an automation cannot be read");
-            let why = "Its filter cannot be read, so nothing was run. Save the automation again.";
-            return Ok(Matched::No(why.to_owned()));
-        };
+        let condition = read(filter).ok_or_else(|| unreadable::<Automation>(&automation.id))?;
         if work.take(filter.len() + condition.cost_of_compiling()).is_err() {
             return Ok(Matched::NotYet);
         }

@@ -6,11 +6,11 @@
 use futures_util::future::{BoxFuture, try_join_all};
 
 use super::{
-    dispatch::{Became, Dispatch, Held, LARGEST_DATA, LONGEST_REASON, note},
+    dispatch::{Became, Dispatch, Held, LARGEST_DATA, LONGEST_REASON, if_readable, note},
     matching::{Matched, holds_for_wait},
 };
 use crate::{
-    Error, Result, cut,
+    Result, cut,
     models::{Event, EventWait, MatchedRun, Unmatched},
 };
 
@@ -57,31 +57,30 @@ impl Dispatch {
         Ok(Became::Woke(MatchedRun { automation_id, run_id }))
     }
 
-    /// Evaluates the filters that were too much work before the answer. Filters beyond the work of `held` end with a reason.
+    /// Evaluates the filters that were too much work, or unreadable, before the answer. Filters beyond the work of `held` end with
+    /// a reason, unreadable ones wait on.
     pub(super) async fn wake_later(&self, held: &Held<'_>, done: &mut Event) -> Result<()> {
         let waits = self.waiting_runs(held.event).await?;
-        let mut unreadable = Ok(());
         for wait in waits.iter().filter(|wait| wait.created_at <= held.event.created_at) {
             let EventWait { automation_id, run_id, .. } = *wait;
             if done.woke.iter().any(|woken| woken.run_id == run_id) {
                 continue;
             }
-            let became = match self.wake(held, wait).await {
-                // The other runs get the event now, and this one when the message is delivered again.
-                Err(error @ Error::Unreadable { .. }) => {
-                    unreadable = Err(error);
-                    continue;
+            let not_evaluated = |why: &str| {
+                let why = format!("The run {run_id} waits for an event, but its filter was not evaluated: {why}");
+                Became::Nothing(Unmatched { automation_id, why })
+            };
+            let became = if held.event.in_part {
+                not_evaluated("the event is too large.")
+            } else {
+                match if_readable(self.wake(held, wait).await)? {
+                    None => Became::WaitsForTurn,
+                    Some(Became::WaitsForTurn) => not_evaluated("it compares too much. Use fewer clauses or values."),
+                    Some(became) => became,
                 }
-                Ok(Became::WaitsForTurn) => {
-                    let why = format!(
-                        "The run {run_id} waits for an event, but its filter was not evaluated: it compares too much. Use fewer clauses or values."
-                    );
-                    Became::Nothing(Unmatched { automation_id, why })
-                }
-                became => became?,
             };
             note(done, became);
         }
-        unreadable
+        Ok(())
     }
 }

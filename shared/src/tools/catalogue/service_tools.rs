@@ -44,12 +44,12 @@ pub(super) fn service_tool(
         }
         Connection::Unknown => return Ok(Err(Unavailable::Unreachable { service: service.name.clone() })),
     };
-    let Some(check) = SchemaCheck::new(&tool.parameters) else { return Ok(Err(Unavailable::Unreadable)) };
+    let Some(check) = SchemaCheck::new(&tool.parameters) else { return Ok(Err(Unavailable::Unusable)) };
     let mut values_secret = None;
     let action = match (&tool.binding, account) {
         (Binding::Pipedream { component, version, app_prop, fixed }, Some(account)) => {
             let ConnectionKind::Pipedream { app } = &service.connection else {
-                return Ok(Err(Unavailable::Unreadable));
+                return Ok(Err(Unavailable::Unusable));
             };
             let names = properties(&tool.parameters).map(|(name, _)| name.clone());
             let action = PipedreamAction::of_component(
@@ -73,9 +73,10 @@ pub(super) fn service_tool(
         }
         (Binding::BuiltIn { name }, Some(account)) if name == SMS => match account.id.parse() {
             Ok(number) => ToolAction::Sms(Sms::from_number(number)),
-            Err(_not_a_number) => return Ok(Err(Unavailable::Unreadable)),
+            Err(_not_a_number) => return Ok(Err(Unavailable::Unusable)),
         },
-        _ => return Ok(Err(Unavailable::Unreadable)),
+        (Binding::BuiltIn { name }, _) if name != SMS => return Ok(Err(Unavailable::Unreadable)),
+        _ => return Ok(Err(Unavailable::Unusable)),
     };
     let examples = tool
         .examples

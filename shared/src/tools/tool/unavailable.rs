@@ -17,8 +17,10 @@ pub enum Unavailable {
     Unreachable {
         service: String,
     },
-    /// This program cannot read the tool's row.
+    /// This program cannot read the tool's row, but another version may.
     Unreadable,
+    /// No version can make a tool of the row.
+    Unusable,
     NeedsRole(Role),
 }
 
@@ -48,6 +50,7 @@ impl Unavailable {
             Self::Unreadable => {
                 "was written by a newer version of this service, or is damaged; try again in a few minutes".to_owned()
             }
+            Self::Unusable => "does not work as the catalogue describes it, which the operator must correct".to_owned(),
             Self::NeedsRole(least) => format!("needs the role {} in this organization", least.as_str()),
         }
     }
@@ -60,6 +63,7 @@ impl Unavailable {
             Self::NotConnected { service, .. } => {
                 return format!("no account at {service} is connected that works; do without it, and say so.");
             }
+            Self::Unusable => "this tool cannot be used; do without it.",
             Self::Unreadable | Self::Unreachable { .. } => "this tool cannot be used just now; do without it.",
             Self::NeedsRole(least) => {
                 return format!("it needs the role {} in this organization, which the person has not.", least.as_str());

@@ -113,3 +113,21 @@ async fn an_unknown_outcome_is_caught_and_nothing_is_done_again() {
     assert_eq!(statuses(&world, &run).await, ["a unknown", "of_a succeeded"]);
     assert_eq!(end(&world, &run).await.0, RunStatus::PartialFailure);
 }
+
+/// No version of the program can make the tool, so waiting would not help.
+#[tokio::test]
+async fn a_tool_that_can_never_be_called_fails_its_action_and_is_caught() {
+    let (world, books) = books().await;
+    let actions = json!([
+        {"id": "a", "tool": "ledger_read", "parameters": {"entry": "rows"}, "catch": tell("of_a", "caught-a")},
+    ]);
+    let run = begun(&world, &actions, &json!(null)).await;
+    let row = world.aws.rows("service_tools").into_iter().find(|row| row["name"] == "ledger_read").unwrap();
+    let broken = json!({"type": "object", "properties": {"entry": {"type": "nonsense"}}});
+    world.aws.put("service_tools", &and(row, json!({"parameters": broken})));
+    world.deliver_runs().await;
+    assert_eq!(statuses(&world, &run).await, ["a failed", "of_a succeeded"]);
+    let note = note(&books, "caught-a");
+    assert!(note.contains("does not work as the catalogue describes it"), "{note}");
+    assert_eq!(end(&world, &run).await.0, RunStatus::PartialFailure);
+}

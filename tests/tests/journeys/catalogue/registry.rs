@@ -16,6 +16,7 @@ use shared::{
 use tests::{
     World,
     automation::{AMPLE, organization},
+    phone,
 };
 
 use super::{files, load, row, set};
@@ -249,4 +250,40 @@ async fn a_tool_with_more_optional_parameters_keeps_its_fingerprint() {
     set(&mut required, "/twilio.json/tools/0/examples/0/from", &json!("+14155550123"));
     load(&world, &required).await;
     assert_ne!(row(&world, "service_tools", TOOL)["fingerprint"], before["fingerprint"]);
+}
+
+/// An automation may name the lost parameter under the fingerprint of before.
+#[tokio::test]
+async fn a_tool_that_loses_an_optional_parameter_has_another_fingerprint() {
+    let world = World::start().await;
+    let with_from = json!({"twilio.json": files()["twilio.json"]});
+    let mut without = with_from.clone();
+    set(&mut without, "/twilio.json/tools/0/parameters/properties/from", &Value::Null);
+    let mut fingerprints = Vec::new();
+    for files in [&without, &with_from, &without, &with_from, &without] {
+        load(&world, files).await;
+        let tool = row(&world, "service_tools", "twilio_send_sms");
+        fingerprints.push((tool["fingerprint"].clone(), tool["previous"]["fingerprint"].clone()));
+        assert_eq!(load(&world, files).await["services"], json!({}), "loading it again changes nothing");
+    }
+    let [first, added, lost, again, gone] = &fingerprints[..] else { panic!("{fingerprints:?}") };
+    assert_eq!((&added.0, &again.0), (&first.0, &lost.0));
+    assert_eq!((&lost.1, &gone.1), (&added.0, &again.0), "the change is shown");
+    assert!(lost.0 != first.0 && gone.0 != lost.0 && gone.0 != first.0, "{fingerprints:?}");
+}
+
+#[tokio::test]
+async fn a_definition_may_use_a_parameter_as_soon_as_it_is_loaded() {
+    let world = World::start().await;
+    let with_from = json!({"twilio.json": files()["twilio.json"]});
+    let mut without = with_from.clone();
+    set(&mut without, "/twilio.json/tools/0/parameters/properties/from", &Value::Null);
+    load(&world, &without).await;
+    let mut tell = json!([{
+        "id": "tell", "tool": "twilio_send_sms", "parameters": {"recipients": [phone(1)], "text": "Ready."},
+    }]);
+    tell[0]["parameters"]["from"] = json!(phone(2));
+    assert_eq!(world.deploy(&world.manual(&tell)).await.status, 422);
+    load(&world, &with_from).await;
+    world.deploy(&world.manual(&tell)).await.expect(201);
 }

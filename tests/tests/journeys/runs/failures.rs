@@ -76,6 +76,25 @@ async fn a_run_that_gets_nowhere_is_given_up() {
 }
 
 #[tokio::test]
+async fn outages_between_steps_do_not_add_up() {
+    let (world, site) = bakery().await;
+    let id = begin(&world, RunSpec::default()).await;
+    let message = world.aws.messages("runs").remove(0).to_string();
+    for page in 0..6 {
+        world.llm.clear_faults();
+        world.llm.script([Turn::text(&calls(&format!("return wget(\"{}/page{page}\", 5000);", site.url)))]);
+        world.llm.inject(standins::Fault::delay(0));
+        world.llm.inject(standins::Fault::status(503).with_header("Retry-After", "600").times(9));
+        world.aws.post("runs", &message);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        let run = whole(&world, id).await;
+        assert_eq!((run.run.status, run.run.attempts, run.replies.len()), (RunStatus::Running, 0, page + 1));
+        assert!(run.run.resume_at.is_some(), "it is put off");
+        world.later();
+    }
+}
+
+#[tokio::test]
 async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
     let (world, _site) = bakery().await;
     world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "600"));

@@ -57,6 +57,12 @@ def read(text):
     return yaml.load(text, Loader)
 
 
+def get_template(options):
+    text = stack_of(options["--stack-name"], "GetTemplate")["template"]
+    # The CLI parses a template that was deployed as JSON.
+    return {"TemplateBody": read(text) if ACCOUNT.get("templates_in_json") else text}
+
+
 def holds(condition, parameters, conditions):
     (kind, value), = condition.items()
     if kind == "Fn::Equals":
@@ -386,7 +392,7 @@ OPERATIONS = {
     "cloudformation list-stack-resources": (NAME, lambda o: {"StackResourceSummaries": [
         {"LogicalResourceId": logical, "PhysicalResourceId": physical, "ResourceType": kind, "ResourceStatus": "CREATE_COMPLETE"}
         for logical, (physical, kind) in stack_of(o["--stack-name"], "")["resources"].items()]}),
-    "cloudformation get-template": (NAME | {"--template-stage"}, lambda o: {"TemplateBody": stack_of(o["--stack-name"], "")["template"]}),
+    "cloudformation get-template": (NAME | {"--template-stage"}, get_template),
     "cloudformation deploy": (
         NAME | {"--template-file", "--s3-bucket", "--s3-prefix", "--capabilities", "--no-fail-on-empty-changeset", "--parameter-overrides"},
         deploy,

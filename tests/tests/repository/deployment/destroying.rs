@@ -173,7 +173,12 @@ async fn a_table_that_an_older_template_left_is_taken_over_on_the_way_forward() 
         "aws dynamodb update-table --table-name shop-usage --deletion-protection-enabled",
     ]);
     account.set_at(&["tables", "shop-usage", "expires"], json!(null));
-    account.deploy(&[adopts]).failed_with(&["shop-usage is of another release"]);
+    account.deploy(&[adopts]).failed_with(&[
+        "shop-usage is of another release",
+        "or, if nothing is in it, delete it:",
+        "aws dynamodb scan --table-name shop-usage --select COUNT",
+        "aws dynamodb delete-table --table-name shop-usage",
+    ]);
     account.set_at(&["tables", "shop-usage"], table.clone());
 
     account.set("unimportable", json!("the table shop-usage is being updated"));
@@ -194,4 +199,14 @@ async fn a_table_that_an_older_template_left_is_taken_over_on_the_way_forward() 
     let import = &account.calls("cloudformation create-change-set")[0];
     assert!(!import.file("--cli-input-json").open && !import.argv.join(" ").contains("VapiApiKey"));
     account.deploy(&[]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_whose_template_was_deployed_as_json_takes_a_table_over() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    back(&account);
+    account.set("templates_in_json", json!(true));
+    account.deploy(&[("ADOPT", "1")]).succeeded();
+    assert_eq!(account.state()["stacks"][account.stack_id()]["resources"]["UsageTable"][0], json!("shop-usage"));
 }

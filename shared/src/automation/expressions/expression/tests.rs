@@ -34,8 +34,8 @@ fn with_data<T>(use_it: impl FnOnce(&Data<'_>) -> T) -> T {
 
 fn value(source: &str) -> Result<Option<Value>, String> {
     let expression = Expression::parse(source)?;
-    with_data(|data| expression.evaluate(data, 200_000)).map_err(|failed| match failed {
-        Failed::TooLarge => "is too large".to_owned(),
+    with_data(|data| expression.evaluate(data, 200_000, &Work::of(usize::MAX))).map_err(|failed| match failed {
+        Failed::TooLarge | Failed::TooMuchWork => "is too large".to_owned(),
         Failed::Because(problem) => problem,
     })
 }
@@ -271,9 +271,24 @@ fn hostile_expressions_end_soon_with_a_reason() {
 #[test]
 fn a_result_larger_than_its_room_is_refused() {
     let expression = Expression::parse("[long, long, long]").unwrap();
-    assert_eq!(with_data(|data| expression.evaluate(data, 200_000)), Err(Failed::TooLarge));
+    assert_eq!(with_data(|data| expression.evaluate(data, 200_000, &Work::of(usize::MAX))), Err(Failed::TooLarge));
     let many = Expression::parse("many + many").unwrap();
-    assert_eq!(with_data(|data| many.evaluate(data, 1_000)), Err(Failed::TooLarge));
+    assert_eq!(with_data(|data| many.evaluate(data, 1_000, &Work::of(usize::MAX))), Err(Failed::TooLarge));
+}
+
+/// The steps that an evaluation takes are paid for, not those that it could take.
+#[test]
+fn the_cost_of_an_evaluation_follows_its_steps() {
+    let cost = |source: &str| {
+        let expression = Expression::parse(source).unwrap();
+        let enough = |most: &usize| {
+            with_data(|data| expression.evaluate(data, 1_000_000, &Work::of(*most))) != Err(Failed::TooMuchWork)
+        };
+        (0..24).map(|power| 1_usize << power).find(enough).unwrap()
+    };
+    assert!(cost("many | count") <= 1 << 20, "{}", cost("many | count"));
+    assert!(cost("many | map('string') | map('length') | list | count") > cost("many | count"));
+    assert!(cost("limit + 1") < 1 << 14);
 }
 
 proptest! {

@@ -49,7 +49,31 @@ fn both_texts_of_a_prompt_share_one_bound() {
         RunRequest::of_automation(prompt, &data, &BuiltInTools::default(), &|name| Err(name.to_owned()))
     };
     assert!(read(&json!({"prompt": COUNT, "system_prompt": COUNT, "tools": []})).is_ok());
-    let refused = read(&json!({"prompt": COUNT.repeat(20), "system_prompt": COUNT.repeat(30), "tools": []}));
+    let refused = read(&json!({"prompt": COUNT.repeat(40), "system_prompt": COUNT.repeat(60), "tools": []}));
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("system_prompt") && refused.contains(TOO_MUCH), "{refused}");
+}
+
+#[test]
+fn hundreds_of_light_expressions_over_a_usual_output_are_filled_in() {
+    let rows: Vec<Value> = (0..1_000).map(|number| json!({"name": format!("{number:054}")})).collect();
+    let output = json!({"rows": rows});
+    assert!(output.to_string().len() > 64_000);
+    let data = data(&output);
+    let name = "{{trigger_data.rows[3].name | default(\"\")}}";
+    let list = json!([action("a", json!({"parameters": {"texts": vec![name; 500]}}))]);
+    let (steps, variables) = (steps(&list), Map::new());
+    let run = ActionRun::resume((&steps, &[]), &variables, &data, &[]).unwrap();
+    let Next::Call(planned) = run.next(now()) else { panic!("that is no problem") };
+    assert_eq!(planned.arguments["texts"][499], format!("{:054}", 3));
+}
+
+#[test]
+fn a_failure_to_fill_in_names_the_templates_without_a_value() {
+    let parameters = json!({"a": "{{trigger_data.gone}}", "b": "{{trigger_data.gone + 1}}"});
+    let why = failure_of(action("a", json!({"parameters": parameters})));
+    assert!(
+        why.contains("{{trigger_data.gone + 1}}") && why.ends_with("Nothing was there for {{trigger_data.gone}}."),
+        "{why}"
+    );
 }
