@@ -174,14 +174,17 @@ impl CallReceipt {
     }
 
     /// The effects for the model of a later call: those that happened, and those that may have. Without the transfer that ended
-    /// the call.
+    /// the call, and without the tools of the call's start, which no agent requested.
     pub fn effects(&self, record: &CallRecord) -> [Vec<String>; 2] {
-        let transfer =
-            record.call.as_ref().and_then(|call| call.transfer.as_ref()).map(|transfer| transfer.execution_id);
+        let of_call = |line: &ReceiptLine| {
+            record.call.as_ref().is_some_and(|call| {
+                call.transfer.as_ref().is_some_and(|transfer| transfer.execution_id == line.execution_id)
+                    || call.on_call_start.iter().any(|started| started.execution_id == line.execution_id)
+            })
+        };
         [&self.done, &self.unknown].map(|lines| {
-            let acts = |line: &&ReceiptLine| line.effect != Some(ToolEffect::None);
-            let stays = |line: &&ReceiptLine| Some(line.execution_id) != transfer;
-            lines.iter().filter(acts).filter(stays).filter_map(ReceiptLine::told).collect()
+            let stays = |line: &&ReceiptLine| line.effect != Some(ToolEffect::None) && !of_call(line);
+            lines.iter().filter(stays).filter_map(ReceiptLine::told).collect()
         })
     }
 
