@@ -37,7 +37,7 @@ use uuid::Uuid;
 use super::{
     database::{Database, from_item, id, number, text, to_attribute},
     table::Table,
-    write::WriteResult,
+    write::{Write, WriteResult},
 };
 use crate::{Deadline, Result, backoff::Backoff, error, models::Timestamp};
 
@@ -133,6 +133,10 @@ impl Claim {
     pub fn confirmed(self, confirmed_after: Option<Timestamp>) -> Self {
         match self {
             Self::Mine(ticket) => Self::Mine(Ticket { confirmed_after, ..ticket }),
+            Self::Unknown { answer, done, earlier } => {
+                let confirmed_after = earlier.confirmed_after.max(confirmed_after);
+                Self::Unknown { answer, done, earlier: Earlier { confirmed_after, ..earlier } }
+            }
             other => other,
         }
     }
@@ -146,6 +150,7 @@ pub struct Earlier {
     pub name: String,
     /// The end of its lease, soon after the attempt.
     pub until: Timestamp,
+    confirmed_after: Option<Timestamp>,
 }
 
 /// The right to cause an effect and the duty to record its outcome.
@@ -205,9 +210,15 @@ struct Record {
     done_until: i64,
     #[serde(default)]
     deliveries: Vec<String>,
+    #[serde(default)]
+    confirmed_after: Option<i64>,
 }
 
 impl Record {
+    fn confirmed_after(&self) -> Option<Timestamp> {
+        self.confirmed_after.map(Timestamp::from_millis)
+    }
+
     fn answer(&self) -> Value {
         self.answer.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
@@ -359,11 +370,9 @@ impl Idempotency {
             Status::Unknown => {
                 let until = Timestamp::from_millis(record.lease_until);
                 let (answer, key) = (record.answer(), key.clone());
-                Ok(Some(Claim::Unknown {
-                    answer,
-                    done: record.done,
-                    earlier: Earlier { key, name: record.token, until },
-                }))
+                let confirmed_after = record.confirmed_after().max(confirmed_after);
+                let earlier = Earlier { key, name: record.token, until, confirmed_after };
+                Ok(Some(Claim::Unknown { answer, done: record.done, earlier }))
             }
             Status::InProgress if record.lease_until < now.as_millis() => {
                 // The owner died. The first caller to mark the row as unknown decides; the next read sees it.
@@ -428,18 +437,13 @@ impl Idempotency {
                 (":token", text(&ticket.token)),
                 (":in_progress", text("in_progress")),
             ]);
-        let recorded = match ticket.confirmed_after {
-            Some(after) => recorded
-                .and(", #confirmed_after = :confirmed_after")
-                .with([(":confirmed_after", number(after.as_millis()))]),
-            None => recorded,
-        };
-        recorded.unless_refused().await.map(drop)
+        answered_after(recorded, ticket.confirmed_after).unless_refused().await.map(drop)
     }
 
-    /// An unknown effect has happened after all, with this answer.
+    /// An unknown effect has happened after all, with this answer; a redelivery of the request that asked gets it too.
     pub async fn found(&self, earlier: Earlier, answer: &Value) -> Result<()> {
-        self.table
+        let found = self
+            .table
             .update(id(&earlier.key.0), "SET #status = :completed, #answer = :answer, #window_until = :window_until")
             .when("#token = :token AND #status = :unknown")
             .with([
@@ -448,10 +452,8 @@ impl Idempotency {
                 (":window_until", number(Timestamp::now().plus(self.window).as_seconds())),
                 (":token", text(&earlier.name)),
                 (":unknown", text("unknown")),
-            ])
-            .unless_refused()
-            .await
-            .map(drop)
+            ]);
+        answered_after(found, earlier.confirmed_after).unless_refused().await.map(drop)
     }
 
     /// Restores the row to its state before this claim.
@@ -470,6 +472,16 @@ impl Idempotency {
         };
         let values = [(":token", text(&ticket.token)), (":in_progress", text("in_progress"))];
         released.when(OURS).with(values).unless_refused().await.map(drop)
+    }
+}
+
+/// The row answers requests confirmed up to then.
+fn answered_after(change: Write, confirmed_after: Option<Timestamp>) -> Write {
+    match confirmed_after {
+        Some(after) => {
+            change.and(", #confirmed_after = :confirmed_after").with([(":confirmed_after", number(after.as_millis()))])
+        }
+        None => change,
     }
 }
 

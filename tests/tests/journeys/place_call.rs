@@ -20,13 +20,13 @@ async fn world() -> World {
     world
 }
 
-fn can_call(world: &World) {
+pub(crate) fn can_call(world: &World) {
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
 }
 
 /// A tool that may call at any time.
-fn call_back(world: &World, changes: &Value) -> Value {
+pub(crate) fn call_back(world: &World, changes: &Value) -> Value {
     let mut config = json!({
         "type": "place_call", "label": "Call back", "phone_number_id": world.home.phone_number_id,
         "to": {"mode": "ai", "prompt": "The number to call"},
@@ -47,7 +47,7 @@ async fn place(world: &World, tool: &Value, arguments: &Value) -> Answer {
 }
 
 /// The bodies with which calls were placed.
-fn placed(world: &World) -> Vec<Value> {
+pub(crate) fn placed(world: &World) -> Vec<Value> {
     let posts = world.vapi.requests().into_iter().filter(|request| request.method == "POST" && request.path == "/call");
     posts.map(|request| request.body).collect()
 }
