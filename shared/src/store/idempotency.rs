@@ -132,7 +132,7 @@ impl Claim {
     #[must_use]
     pub fn confirmed(self, confirmed_after: Option<Timestamp>) -> Self {
         match self {
-            Self::Mine(ticket) => Self::Mine(Ticket { confirmed_after, ..ticket }),
+            Self::Mine(ticket) => Self::Mine(ticket.confirmed(confirmed_after)),
             Self::Unknown { answer, done, earlier } => {
                 let confirmed_after = earlier.confirmed_after.max(confirmed_after);
                 Self::Unknown { answer, done, earlier: Earlier { confirmed_after, ..earlier } }
@@ -162,7 +162,10 @@ pub struct Ticket {
     pub done: Map<String, Value>,
     /// Expiry of `done`, in seconds since 1970.
     done_until: i64,
+    /// The row had such parts.
+    was_partial: bool,
     delivery: Option<String>,
+    /// Of the request, or of the latest one that the row answers.
     confirmed_after: Option<Timestamp>,
     /// Earlier deliveries were answered from this row, and must still be if this claim is released.
     answered_before: bool,
@@ -172,6 +175,15 @@ impl Ticket {
     /// Unique among all claims, 36 characters.
     pub fn name(&self) -> &str {
         &self.token
+    }
+
+    /// Parts that happened before the confirmation may be repeated, those that may have happened may not.
+    fn confirmed(mut self, confirmed_after: Option<Timestamp>) -> Self {
+        if confirmed_after > self.confirmed_after {
+            self.confirmed_after = confirmed_after;
+            self.done.retain(|_, state| *state != "sent" && *state != "already_sent");
+        }
+        self
     }
 }
 
@@ -350,13 +362,19 @@ impl Idempotency {
         };
         let record: Record = match claimed {
             WriteResult::Done(row) => {
-                let Record { done, done_until, deliveries, .. } = from_item(row)?;
-                let done = if done_until > now.as_seconds() { done } else { Map::new() };
-                let answered_before = deliveries.iter().any(|known| Some(known.as_str()) != delivery);
-                let delivery = delivery.map(str::to_owned);
-                let key = key.clone();
-                let ticket = Ticket { key, token, done, done_until, delivery, confirmed_after, answered_before };
-                return Ok(Some(Claim::Mine(ticket)));
+                let before: Record = from_item(row)?;
+                let kept = before.done_until > now.as_seconds();
+                let ticket = Ticket {
+                    key: key.clone(),
+                    token,
+                    confirmed_after: before.confirmed_after(),
+                    was_partial: kept && !before.done.is_empty(),
+                    done: if kept { before.done } else { Map::new() },
+                    done_until: before.done_until,
+                    delivery: delivery.map(str::to_owned),
+                    answered_before: before.deliveries.iter().any(|known| Some(known.as_str()) != delivery),
+                };
+                return Ok(Some(Claim::Mine(ticket.confirmed(confirmed_after))));
             }
             WriteResult::Refused(row) => from_item(row)?,
         };
@@ -381,6 +399,7 @@ impl Idempotency {
                     token: record.token,
                     done: Map::new(),
                     done_until: 0,
+                    was_partial: false,
                     delivery: None,
                     confirmed_after: None,
                     answered_before: false,
@@ -460,8 +479,8 @@ impl Idempotency {
     async fn release(&self, ticket: Ticket) -> Result<()> {
         const OURS: &str = "#token = :token AND #status = :in_progress";
         let row = id(&ticket.key.0);
-        let before = if ticket.done.is_empty() { "completed" } else { "partial" };
-        let released = if ticket.answered_before || !ticket.done.is_empty() {
+        let before = if ticket.was_partial { "partial" } else { "completed" };
+        let released = if ticket.answered_before || ticket.was_partial {
             let back = self.table.update(row, "SET #status = :before").with([(":before", text(before))]);
             match &ticket.delivery {
                 Some(delivery) => back.and(" DELETE #deliveries :deliveries").with([(":deliveries", one(delivery))]),

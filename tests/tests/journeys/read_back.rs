@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Answer, Event, World, ai_sms, aws, phone};
+use tests::{Answer, Event, World, ai_sms, aws, phone, standins::Fault};
 
 use crate::place_call::{call_back, can_call, placed};
 
@@ -277,6 +277,23 @@ async fn a_confirmed_longer_list_reaches_only_its_new_recipients() {
     ] {
         let id = format!("{text}-{sent}");
         wished(&world, &tool, &id, &json!({"text": text, "recipients": others})).await;
+        assert_eq!(world.twilio.messages().len(), sent, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_reached_some_is_sent_to_them_again_if_confirmed_after_another() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["confirm"] = json!("read_back");
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let refusal = json!({"code": 21211, "message": "invalid", "status": 400});
+    world.twilio.inject(Fault::status(400).with_body(refusal));
+    for (text, sent) in [("Tuesday", 1), ("Wednesday", 3), ("Tuesday", 5)] {
+        let id = format!("{text}-{sent}");
+        wished(&world, &tool, &id, &json!({"text": text, "recipients": [phone(2)]})).await;
         assert_eq!(world.twilio.messages().len(), sent, "{id}");
     }
 }
