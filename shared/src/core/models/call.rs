@@ -409,9 +409,10 @@ impl Call {
         if self.former_calls.is_empty() { self.returned_from.as_slice() } else { &self.former_calls }
     }
 
-    /// The first call of the caller's phone call.
+    /// The first call of the caller's phone call, under which effects are claimed. In a row of an older version it is the call itself,
+    /// whose effects were claimed so.
     pub fn first_call(&self) -> &CallId {
-        self.earlier_calls().first().unwrap_or(&self.id)
+        self.former_calls.first().unwrap_or(&self.id)
     }
 
     pub fn waits_for_answer(&self) -> bool {

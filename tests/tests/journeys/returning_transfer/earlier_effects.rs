@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{
-    World, ai_sms,
+    World, ai_sms, phone,
     standins::{
         Effect, Fault,
         twilio::{Heard, Rings},
@@ -76,6 +76,19 @@ async fn a_returned_caller_is_transferred_again_in_the_same_phone_call() {
     assert!(told.contains("Already done") && told.contains("Tuesday at nine"), "{told}");
     transfer.texts(&last, &sms, "Tuesday at nine").await.result();
     assert_eq!(transfer.world.twilio.messages().len(), 1);
+}
+
+/// An older version wrote its row and claimed its effects.
+#[tokio::test]
+async fn a_call_that_returned_before_an_upgrade_repeats_none_of_its_effects() {
+    let world = World::start().await;
+    let sms = world.attached(&ai_sms()).await;
+    world.incoming_call(&world.home, "again", &phone(1));
+    let asked = ToolCall { call_id: Some("again".to_owned()), ..world.call(&sms, json!({"text": "Tuesday at nine"})) };
+    world.call_tool(&asked).await.result();
+    world.aws.change("calls", "again", json!({"returned_from": "first"}));
+    world.call_tool(&asked).await.result();
+    assert_eq!(world.twilio.messages().len(), 1);
 }
 
 #[tokio::test]
