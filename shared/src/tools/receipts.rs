@@ -274,7 +274,11 @@ impl ReceiptLine {
     /// Name and arguments; `None` for a deleted tool.
     fn told(&self) -> Option<String> {
         let arguments = fit(Value::Object(self.arguments.clone()), ARGUMENTS_BUDGET);
-        self.tool.as_ref().map(|name| format!("{name} {arguments}"))
+        let reach = match self.status {
+            ExecutionStatus::Partial => " (for some of the recipients only; the others may still get it)",
+            _ => "",
+        };
+        self.tool.as_ref().map(|name| format!("{name} {arguments}{reach}"))
     }
 
     fn of(execution: &Execution, tool: Option<&Tool>) -> Self {

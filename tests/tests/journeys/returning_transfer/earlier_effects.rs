@@ -78,6 +78,30 @@ async fn a_returned_caller_is_transferred_again_in_the_same_phone_call() {
     assert_eq!(transfer.world.twilio.messages().len(), 1);
 }
 
+#[tokio::test]
+async fn a_message_that_reached_some_of_its_recipients_is_finished_after_the_return() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let sms = world.attached(&config).await;
+    let transfer = Transfer::in_world(world, &json!({})).await;
+    let texts = async |call: &str| {
+        let asked = transfer.world.call(&sms, json!({"text": "Tuesday at nine", "recipients": [phone(2)]}));
+        transfer.world.call_tool(&ToolCall { call_id: Some(call.to_owned()), ..asked }).await
+    };
+    let refusal = json!({"code": 21211, "message": "invalid", "status": 400});
+    transfer.world.twilio.inject(Fault::status(400).with_body(refusal).on("POST", "/Messages.json"));
+    texts(&transfer.id).await.sentence();
+    transfer.asked().await.result();
+    let heard = transfer.follow(&[Rings::NoAnswer]).await;
+    let Some(Heard::Streamed(stream)) = heard.last() else { panic!("{heard:?}") };
+    let again = id_of(stream);
+    let told = transfer.told(&again).await.join("\n");
+    assert!(told.contains("(for some of the recipients only; the others may still get it)"), "{told}");
+    assert_eq!(texts(&again).await.result()["sent"], 1);
+    assert_eq!(transfer.world.twilio.messages().len(), 2);
+}
+
 /// An older version wrote its row and claimed its effects.
 #[tokio::test]
 async fn a_call_that_returned_before_an_upgrade_repeats_none_of_its_effects() {
