@@ -196,6 +196,7 @@ impl CallReceipt {
         let tools: HashMap<ToolId, &Tool> = tools.iter().map(|tool| (tool.id, tool)).collect();
         let rings = |call: &Call| call.transfer.as_ref().is_some_and(|transfer| !transfer.is_over());
         let over = record.call.as_ref().is_some_and(|call| call.ended_at.is_some() && !rings(call));
+        let is_back = record.call.as_ref().is_some_and(|call| !call.earlier_calls().is_empty());
         let mut receipt = Self {
             call_id: record.id.clone(),
             is_final: over,
@@ -215,6 +216,8 @@ impl CallReceipt {
                 ExecutionStatus::Replayed if !record.complete || has_original(&record.executions, place) => continue,
                 // Its function ended, or the history failed, before the execution with the effect was written.
                 ExecutionStatus::Replayed if line.reason.is_some() => &mut receipt.unknown,
+                // The call before has it.
+                ExecutionStatus::Replayed if is_back => continue,
                 ExecutionStatus::Succeeded | ExecutionStatus::Partial | ExecutionStatus::Replayed
                     if line.effect == Some(ToolEffect::None) =>
                 {

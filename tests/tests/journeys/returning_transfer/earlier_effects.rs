@@ -48,6 +48,9 @@ async fn the_effects_and_limits_of_a_returned_call_are_those_of_the_phone_call()
     assert_eq!(transfer.world.twilio.messages().len(), sent);
     transfer.texts(&again, &sms, "Wednesday at nine").await.result();
     assert_eq!(transfer.world.twilio.messages().len(), sent + 1);
+    let receipt = transfer.world.calls(&format!("/{again}/receipt")).await.expect(200);
+    let done: Vec<&Value> = receipt["done"].as_array().unwrap().iter().map(|line| &line["arguments"]["text"]).collect();
+    assert_eq!(done, [&json!("Wednesday at nine")], "{receipt}");
 }
 
 #[tokio::test]
