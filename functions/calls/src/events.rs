@@ -153,9 +153,9 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
     token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
 
     let message = &message?;
-    if let Some(Known { call, has_row }) = call {
-        if !has_row {
-            deps.calls.put(&call).await?;
+    if let Some(Known { call, named_by }) = call {
+        if let Some(placing) = named_by {
+            deps.calls.put_placed(&call, &placing).await?;
         }
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {
@@ -297,8 +297,8 @@ fn cost_parts(message: &Value) -> BTreeMap<String, f64> {
 /// A message's call.
 struct Known {
     call: Call,
-    /// False for a placed call whose row is missing.
-    has_row: bool,
+    /// The row with the name of a placed call whose own row is missing.
+    named_by: Option<CallId>,
 }
 
 /// The message's call, if it came in through us or a tool placed it.
@@ -306,12 +306,16 @@ async fn find(deps: &Deps, message: &Value) -> Result<Option<Known>> {
     let field = |path: &str| message.pointer(path).and_then(Value::as_str);
     let Some(id) = field("/call/id").and_then(|id| id.parse::<CallId>().ok()) else { return Ok(None) };
     if let Some(call) = deps.calls.find(&id).await? {
-        return Ok(Some(Known { call: call.for_its_owner(), has_row: true }));
+        return Ok(Some(Known { call: call.for_its_owner(), named_by: None }));
     }
     let name = field("/call/name").filter(|_| field("/call/type") == Some("outboundPhoneCall"));
     let Some(placing) = name.and_then(|name| CallId::placing(name).ok()) else { return Ok(None) };
-    let placing = deps.calls.placing(&placing).await?;
-    Ok(placing.map(|placing| Known { call: placing.for_its_owner().placed(id), has_row: false }))
+    if let Some(named) = deps.calls.placing(&placing).await? {
+        return Ok(Some(Known { call: named.for_its_owner().placed(id), named_by: Some(placing) }));
+    }
+    // The row may have been written a moment ago, which deletes the name.
+    let call = deps.calls.find_now(&id).await?;
+    Ok(call.map(|call| Known { call: call.for_its_owner(), named_by: None }))
 }
 
 pub(crate) fn news(message: &Value) -> Option<CallUpdate> {

@@ -19,6 +19,9 @@ shows_text!(CallId);
 
 crate::described!(CallId => {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"});
 
+const STARTING: &str = "starting-";
+const PLACING: &str = "placing-";
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be 1 to 100 letters, digits, _ and -")]
 pub struct NotACallId;
@@ -26,12 +29,17 @@ pub struct NotACallId;
 impl CallId {
     /// For a call that VAPI has not created yet.
     pub fn provisional() -> Self {
-        Self(format!("starting-{}", ExecutionId::generate()))
+        Self(format!("{STARTING}{}", ExecutionId::generate()))
     }
 
     /// For a call that a tool places. `name`: of the call at VAPI.
     pub fn placing(name: &str) -> Result<Self, NotACallId> {
-        format!("placing-{name}").parse()
+        format!("{PLACING}{name}").parse()
+    }
+
+    /// Whether it is ours and not VAPI's.
+    pub fn is_provisional(&self) -> bool {
+        self.0.starts_with(STARTING) || self.0.starts_with(PLACING)
     }
 }
 
