@@ -8,8 +8,9 @@
 //! sentence, so known facts are not written again. Messages may come twice and in any order. Unusable messages are answered
 //! 200, because VAPI repeats anything else.
 //!
-//! The sender shows the bearer of the VAPI credential at the call's organization, or the platform's for an unknown call; both
-//! cost the same reads. A placed call whose row is missing, because VAPI's answer was lost, is known by its name.
+//! The sender shows the bearer of the VAPI credential at the call's organization, or the platform's for an unknown call. A placed
+//! call whose row is missing, because VAPI's answer was lost, is known by its name: an unknown outbound call with a name costs one or
+//! two consistent reads more.
 
 use std::collections::BTreeMap;
 
@@ -117,8 +118,8 @@ pub(crate) struct Taken {}
 /// VAPI's server messages. Of `status-update` and `end-of-call-report` the call takes how far it is and how it ended:
 /// reason, duration, cost. Its timeline also says when agent and caller first spoke (`speech-update`), when the agent
 /// first fell silent (`hang`), and the kind of destination of a transfer (`transfer-update`). A person who says that they want
-/// no more calls goes on the do-not-call list. Nothing else of a message is kept, and no transcript. Messages may come twice and in any order; of other types, and of calls that did
-/// not come in through us, nothing comes.
+/// no more calls goes on the do-not-call list. Nothing else of a message is kept, and no transcript. Messages may come twice and in any order; of other types, and of calls that
+/// neither came in through us nor were placed by our tools, nothing comes.
 ///
 /// It is let in by the bearer of the credential at the VAPI account of the call's organization; for a call that is not known,
 /// by that of the platform's.

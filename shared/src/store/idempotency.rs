@@ -97,14 +97,14 @@ fn canonical(value: &Value) -> Value {
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimRequest<'a> {
     /// A name that survives redelivery, if the request has one.
-    pub name: Option<&'a str>,
+    pub delivery: Option<&'a str>,
     /// When the caller confirmed another effect before confirming this one; the same in each delivery.
     pub confirmed_after: Option<Timestamp>,
 }
 
 impl<'a> From<Option<&'a str>> for ClaimRequest<'a> {
-    fn from(name: Option<&'a str>) -> Self {
-        Self { name, confirmed_after: None }
+    fn from(delivery: Option<&'a str>) -> Self {
+        Self { delivery, confirmed_after: None }
     }
 }
 
@@ -263,13 +263,13 @@ impl Idempotency {
     pub async fn claim(
         &self,
         key: &Key,
-        delivery: ClaimRequest<'_>,
+        request: ClaimRequest<'_>,
         lease: Duration,
         deadline: Deadline,
     ) -> Result<Claim> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
-            if let Some(claim) = self.try_claim(key, delivery, lease).await? {
+            if let Some(claim) = self.try_claim(key, request, lease).await? {
                 return Ok(claim);
             }
             if !backoff.pause().await {
@@ -291,7 +291,7 @@ impl Idempotency {
     ) -> Result<Option<Vec<Claim>>> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
-            let tried = join_all(keys.iter().map(|(key, delivery)| self.try_claim(key, *delivery, lease))).await;
+            let tried = join_all(keys.iter().map(|(key, request)| self.try_claim(key, *request, lease))).await;
             let (mut claims, mut running, mut failed) = (Vec::new(), false, None);
             for claim in tried {
                 match claim {
@@ -320,8 +320,8 @@ impl Idempotency {
     }
 
     /// `None`: a duplicate is running.
-    async fn try_claim(&self, key: &Key, requested: ClaimRequest<'_>, lease: Duration) -> Result<Option<Claim>> {
-        let ClaimRequest { name: delivery, confirmed_after } = requested;
+    async fn try_claim(&self, key: &Key, request: ClaimRequest<'_>, lease: Duration) -> Result<Option<Claim>> {
+        let ClaimRequest { delivery, confirmed_after } = request;
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
         // `done`, `deliveries` and `answer` stay: a retry after our own lost answer must still find them.
