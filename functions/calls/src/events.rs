@@ -8,8 +8,9 @@
 //! sentence, so known facts are not written again. Messages may come twice and in any order. Unusable messages are answered
 //! 200, because VAPI repeats anything else.
 //!
-//! The sender shows the bearer of the VAPI credential at the call's organization, or the platform's for an unknown call; both
-//! cost the same reads. A placed call whose row is missing, because VAPI's answer was lost, is known by its name.
+//! The sender shows the bearer of the VAPI credential at the call's organization, or the platform's for an unknown call. A placed
+//! call whose row is missing, because VAPI's answer was lost, is known by its name: an unknown outbound call with a name costs one or
+//! two consistent reads more.
 
 use std::collections::BTreeMap;
 
@@ -117,8 +118,8 @@ pub(crate) struct Taken {}
 /// VAPI's server messages. Of `status-update` and `end-of-call-report` the call takes how far it is and how it ended:
 /// reason, duration, cost. Its timeline also says when agent and caller first spoke (`speech-update`), when the agent
 /// first fell silent (`hang`), and the kind of destination of a transfer (`transfer-update`). A person who says that they want
-/// no more calls goes on the do-not-call list. Nothing else of a message is kept, and no transcript. Messages may come twice and in any order; of other types, and of calls that did
-/// not come in through us, nothing comes.
+/// no more calls goes on the do-not-call list. Nothing else of a message is kept, and no transcript. Messages may come twice and in any order; of other types, and of calls that
+/// neither came in through us nor were placed by our tools, nothing comes.
 ///
 /// It is let in by the bearer of the credential at the VAPI account of the call's organization; for a call that is not known,
 /// by that of the platform's.
@@ -153,9 +154,9 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
     token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
 
     let message = &message?;
-    if let Some(Known { call, has_row }) = call {
-        if !has_row {
-            deps.calls.put(&call).await?;
+    if let Some(Known { call, named_by }) = call {
+        if let Some(placing) = named_by {
+            deps.calls.put_placed(&call, &placing).await?;
         }
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {
@@ -297,8 +298,8 @@ fn cost_parts(message: &Value) -> BTreeMap<String, f64> {
 /// A message's call.
 struct Known {
     call: Call,
-    /// False for a placed call whose row is missing.
-    has_row: bool,
+    /// The row with the name of a placed call whose own row is missing.
+    named_by: Option<CallId>,
 }
 
 /// The message's call, if it came in through us or a tool placed it.
@@ -306,12 +307,16 @@ async fn find(deps: &Deps, message: &Value) -> Result<Option<Known>> {
     let field = |path: &str| message.pointer(path).and_then(Value::as_str);
     let Some(id) = field("/call/id").and_then(|id| id.parse::<CallId>().ok()) else { return Ok(None) };
     if let Some(call) = deps.calls.find(&id).await? {
-        return Ok(Some(Known { call: call.for_its_owner(), has_row: true }));
+        return Ok(Some(Known { call: call.for_its_owner(), named_by: None }));
     }
     let name = field("/call/name").filter(|_| field("/call/type") == Some("outboundPhoneCall"));
     let Some(placing) = name.and_then(|name| CallId::placing(name).ok()) else { return Ok(None) };
-    let placing = deps.calls.placing(&placing).await?;
-    Ok(placing.map(|placing| Known { call: placing.for_its_owner().placed(id), has_row: false }))
+    if let Some(named) = deps.calls.placing(&placing).await? {
+        return Ok(Some(Known { call: named.for_its_owner().placed(id), named_by: Some(placing) }));
+    }
+    // The row may have been written a moment ago, which deletes the name.
+    let call = deps.calls.find_now(&id).await?;
+    Ok(call.map(|call| Known { call: call.for_its_owner(), named_by: None }))
 }
 
 pub(crate) fn news(message: &Value) -> Option<CallUpdate> {

@@ -14,9 +14,9 @@ use shared::{
     accounts::Accounts,
     automation::{AnsweredCallQueue, EndedCallQueue},
     http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
-    models::{AgentId, CallId, CallStatus, ExecutionView, OrganizationId},
+    models::{AgentId, CallId, CallStatus, Execution, ExecutionId, ExecutionView, OrganizationId},
     platform,
-    receipts::{CallReceipt, Receipts},
+    receipts::{CallReceipt, CallRecord, Receipts},
     spoken_claims::ClaimChecks,
     store::{CallFilter, Calls, DoNotCallList, Erasure, ExecutionFilter, Executions, Page},
 };
@@ -135,9 +135,18 @@ async fn list_calls(
 #[operation(GET "/api/{slug}/calls/{id}", Viewer)]
 async fn get_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Shown<CallWithTimeline>> {
     let record = deps.receipts.record(asked.organization(), &id.0).await?;
-    let timeline = timeline(record.call.as_ref(), &record.executions);
+    let elsewhere = results_of_other_calls(deps, asked, &record).await?;
+    let timeline = timeline(record.call.as_ref(), &record.executions, &elsewhere);
     let call = record.call.map_or_else(|| CallView::from_executions(record.id), CallView::from);
     Ok(Shown(CallWithTimeline { call, timeline, timeline_complete: record.complete }))
+}
+
+/// The executions whose results came to this call and that are not among its own.
+async fn results_of_other_calls(deps: &Deps, asked: &Asked<'_>, record: &CallRecord) -> Result<Vec<Execution>> {
+    let background = record.call.iter().flat_map(|call| &call.background).filter_map(|id| id.parse().ok());
+    let own = |id: &ExecutionId| record.executions.iter().any(|execution| execution.id == *id);
+    let others: Vec<ExecutionId> = background.filter(|id| !own(id)).collect();
+    deps.executions.get_many(asked.organization(), &others, asked.deadline).await
 }
 
 /// Get a call's receipt

@@ -155,8 +155,9 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 const OVER: &str = "the call is over";
 const INTERRUPTED: &str = "the telling was interrupted, and it is not known whether the model was told";
 
-/// `call` is `None` for a call that did not come in through us; `runs` are newest first.
-pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineEntry> {
+/// `call` is `None` for a call that did not come in through us; `runs` are newest first. `elsewhere`: other runs whose results came
+/// to this call, as to one in which the caller is back.
+pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution], elsewhere: &[Execution]) -> Vec<TimelineEntry> {
     let mut moments = Vec::new();
     let mut add = |at: Timestamp, event: Event| moments.push(TimelineEntry { at, event });
     let started = call.map(|call| call.on_call_start.as_slice()).unwrap_or_default();
@@ -173,7 +174,8 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
     }
     if let Some(call) = call {
         of_untold_context(call, runs, &mut add);
-        for run in runs.iter().rev().filter(|run| call.background.contains(&run.id.to_string())) {
+        let here = runs.iter().rev().filter(|run| call.background.contains(&run.id.to_string()));
+        for run in here.chain(elsewhere) {
             of_result(call, run, &mut add);
         }
     }
@@ -352,7 +354,7 @@ mod tests {
     }
 
     fn shown(call: Option<&Call>, runs: &[Execution]) -> Vec<Value> {
-        serde_json::from_value(serde_json::to_value(timeline(call, runs)).unwrap()).unwrap()
+        serde_json::from_value(serde_json::to_value(timeline(call, runs, &[])).unwrap()).unwrap()
     }
 
     #[test]

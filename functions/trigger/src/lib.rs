@@ -28,7 +28,8 @@ use shared::{
 
 use crate::candidates::{Candidate, Claims};
 
-shared::routes!(Deps, "events": receive_shared_event, receive_event);
+// The first route that fits takes a request, and the last one fits the statuses too.
+shared::routes!(Deps, "events": receive_shared_event, take_message_status, receive_event);
 
 /// Events of one request that are dispatched beside each other.
 const BESIDE: usize = 8;
@@ -73,17 +74,28 @@ impl Deps {
 struct Service(String);
 /// The hook's id in the path, not checked.
 struct OfHook(String);
+/// Twilio's form about a message, which is read once it is proven.
+struct StatusForm;
 
 /// Take an event in at an address that all organizations share
 ///
 /// For services that send everybody's events to one address (Slack, `HubSpot`, …). The body says whose it claims to
 /// be; it is taken for the active hook with this `tenant` if that one's own secret proves it. Unreadable parts of a
 /// batch are dropped. A message to a phone number, from `twilio`, needs no hook: the auth token of the number's account
-/// proves it. So it does for the status of a message that a tool sent, which is an event of the organization's hook of
+/// proves it. So it does for the status of a message that the number sent, which is an event of the organization's hook of
 /// `twilio`.
 #[operation(POST "/api/hooks/{service}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEvent), throttle(Services), answers(describe_answer))]
 async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) -> Result<Reply> {
     answer(deps, found, &service.0, None).await
+}
+
+/// Take the status of a message that a tool sent
+///
+/// Each message of a tool names this address as its status callback. The auth token of the sending number's account proves the
+/// request. The status is an event of the organization's hook of `twilio`; without one nothing is kept.
+#[operation(POST "/api/hooks/twilio/statuses", by(twilioSignature), also(429, 500, 503), throttle(Statuses), answers(describe_taken_status))]
+async fn take_message_status(deps: &Deps, found: &Found<'_>, _form: StatusForm) -> Result<Reply> {
+    answer(deps, found, texts::TWILIO, None).await
 }
 
 /// Take an event of a service's in
@@ -130,6 +142,29 @@ impl Part for OfHook {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.names("The hook's id.", json!({"type": "string"}));
     }
+}
+
+impl Part for StatusForm {
+    fn of(_: &Found<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let schema = json!({"type": "object", "required": ["MessageSid", "MessageStatus", "AccountSid", "From"], "properties": {
+            "MessageSid": {"type": "string"},
+            "MessageStatus": {"type": "string", "description": "`sent`, `delivered`, `undelivered`, `failed`, …"},
+            "AccountSid": {"type": "string", "description": "The account of the number's credentials."},
+            "From": {"type": "string", "description": "The organization's number, which sent the message."},
+            "ErrorCode": {"type": "string", "description": "Why the message did not arrive."},
+        }});
+        operation.sends_as("application/x-www-form-urlencoded", json!({"schema": schema}));
+    }
+}
+
+fn describe_taken_status(operation: &mut Operation, _: &mut Schemas) {
+    operation.answers_with(200, "Empty `TwiML`.", "text/xml", json!({"schema": {"type": "string"}}));
+    operation.answers_nothing(400, "It is Twilio's, and cannot be read.");
+    operation.answers_nothing(401, "It is not shown to be Twilio's for this number. The body is empty.");
 }
 
 /// The answer to an event or a handshake. Every run is started by then, or waits for `schedule`, which evaluates slow filters.

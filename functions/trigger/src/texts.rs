@@ -3,7 +3,9 @@
 //! Twilio posts them to the address that all organizations share, signed with the auth token of the number's account, or to the
 //! address of a hook. The event's id is derived from the message's, so a message is one event at both together.
 //!
-//! At the shared address come the statuses of the messages that tools sent, too: for the organization's hook of Twilio's.
+//! Statuses of the messages that tools sent come to an address with a throttle of its own, so that they crowd out no person's STOP.
+//! They are for the organization's hook of Twilio's. Statuses also come to the shared address, from messages of older versions and
+//! other senders.
 
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ use crate::{Deps, done_for, rejected, stop};
 
 const EVENT_TYPE: &str = "sms.received";
 /// As a hook's row names the service.
-const TWILIO: &str = "twilio";
+pub(crate) const TWILIO: &str = "twilio";
 /// The earliest refusal, so that its time tells nothing about the lookups.
 const REFUSED_AFTER: Duration = Duration::from_millis(200);
 /// In characters: a sender may be a name.

@@ -120,7 +120,7 @@ impl Calls {
         Page::filtered(organization, query, created, filters, [("organization_id", text(organization))]).await
     }
 
-    /// Writes an incoming call. An existing row stays as it is.
+    /// Writes an incoming or placed call. An existing row stays as it is.
     pub async fn put(&self, call: &Call) -> Result<()> {
         self.table.put(call)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }

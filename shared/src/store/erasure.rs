@@ -374,7 +374,8 @@ impl Erasure {
             Ok(executions) => erased.executions += executions,
             Err(out_of_time) => return Ok(Err(out_of_time)),
         }
-        erased.calls += u64::from(self.calls.delete(organization, call).await?);
+        let deleted = self.calls.delete(organization, call).await?;
+        erased.calls += u64::from(deleted && !call.is_provisional());
         Ok(Ok(()))
     }
 

@@ -18,7 +18,7 @@ use futures_util::future::try_join_all;
 use super::{
     Cursor, Events, Page,
     cursor::begins_within,
-    database::{Database, Item, id, key, number, rows, text, to_item},
+    database::{Database, Item, id, is_of, key, number, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
     write::WriteResult,
@@ -164,6 +164,21 @@ impl Executions {
     pub async fn get(&self, organization: OrganizationId, execution: ExecutionId) -> Result<Execution> {
         let found: Execution = self.table.owned(organization, id(execution), WHAT).await?;
         if found.expires_at > Timestamp::now().as_seconds() { Ok(found) } else { Err(Error::NotFound(WHAT)) }
+    }
+
+    /// The readable ones of these, in any order.
+    pub async fn get_many(
+        &self,
+        organization: OrganizationId,
+        executions: &[ExecutionId],
+        deadline: Deadline,
+    ) -> Result<Vec<Execution>> {
+        let mut found = self.table.batch_get(executions.iter().map(id).collect(), None, deadline).await?;
+        found.retain(|item| is_of(item, organization));
+        let now = Timestamp::now().as_seconds();
+        let mut found: Vec<Execution> = rows(found);
+        found.retain(|execution| execution.expires_at > now);
+        Ok(found)
     }
 
     pub async fn of_tool(

@@ -37,7 +37,7 @@ use uuid::Uuid;
 use super::{
     database::{Database, from_item, id, number, text, to_attribute},
     table::Table,
-    write::WriteResult,
+    write::{Write, WriteResult},
 };
 use crate::{Deadline, Result, backoff::Backoff, error, models::Timestamp};
 
@@ -97,14 +97,14 @@ fn canonical(value: &Value) -> Value {
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimRequest<'a> {
     /// A name that survives redelivery, if the request has one.
-    pub name: Option<&'a str>,
+    pub delivery: Option<&'a str>,
     /// When the caller confirmed another effect before confirming this one; the same in each delivery.
     pub confirmed_after: Option<Timestamp>,
 }
 
 impl<'a> From<Option<&'a str>> for ClaimRequest<'a> {
-    fn from(name: Option<&'a str>) -> Self {
-        Self { name, confirmed_after: None }
+    fn from(delivery: Option<&'a str>) -> Self {
+        Self { delivery, confirmed_after: None }
     }
 }
 
@@ -132,7 +132,11 @@ impl Claim {
     #[must_use]
     pub fn confirmed(self, confirmed_after: Option<Timestamp>) -> Self {
         match self {
-            Self::Mine(ticket) => Self::Mine(Ticket { confirmed_after, ..ticket }),
+            Self::Mine(ticket) => Self::Mine(ticket.confirmed(confirmed_after)),
+            Self::Unknown { answer, done, earlier } => {
+                let confirmed_after = earlier.confirmed_after.max(confirmed_after);
+                Self::Unknown { answer, done, earlier: Earlier { confirmed_after, ..earlier } }
+            }
             other => other,
         }
     }
@@ -146,6 +150,7 @@ pub struct Earlier {
     pub name: String,
     /// The end of its lease, soon after the attempt.
     pub until: Timestamp,
+    confirmed_after: Option<Timestamp>,
 }
 
 /// The right to cause an effect and the duty to record its outcome.
@@ -157,7 +162,10 @@ pub struct Ticket {
     pub done: Map<String, Value>,
     /// Expiry of `done`, in seconds since 1970.
     done_until: i64,
+    /// The row had such parts.
+    was_partial: bool,
     delivery: Option<String>,
+    /// Of the request, or of the latest one that the row answers.
     confirmed_after: Option<Timestamp>,
     /// Earlier deliveries were answered from this row, and must still be if this claim is released.
     answered_before: bool,
@@ -167,6 +175,15 @@ impl Ticket {
     /// Unique among all claims, 36 characters.
     pub fn name(&self) -> &str {
         &self.token
+    }
+
+    /// Parts that happened before the confirmation may be repeated, those that may have happened may not.
+    fn confirmed(mut self, confirmed_after: Option<Timestamp>) -> Self {
+        if confirmed_after > self.confirmed_after {
+            self.confirmed_after = confirmed_after;
+            self.done.retain(|_, state| *state != "sent" && *state != "already_sent");
+        }
+        self
     }
 }
 
@@ -205,9 +222,15 @@ struct Record {
     done_until: i64,
     #[serde(default)]
     deliveries: Vec<String>,
+    #[serde(default)]
+    confirmed_after: Option<i64>,
 }
 
 impl Record {
+    fn confirmed_after(&self) -> Option<Timestamp> {
+        self.confirmed_after.map(Timestamp::from_millis)
+    }
+
     fn answer(&self) -> Value {
         self.answer.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
@@ -240,13 +263,13 @@ impl Idempotency {
     pub async fn claim(
         &self,
         key: &Key,
-        delivery: ClaimRequest<'_>,
+        request: ClaimRequest<'_>,
         lease: Duration,
         deadline: Deadline,
     ) -> Result<Claim> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
-            if let Some(claim) = self.try_claim(key, delivery, lease).await? {
+            if let Some(claim) = self.try_claim(key, request, lease).await? {
                 return Ok(claim);
             }
             if !backoff.pause().await {
@@ -268,7 +291,7 @@ impl Idempotency {
     ) -> Result<Option<Vec<Claim>>> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
-            let tried = join_all(keys.iter().map(|(key, delivery)| self.try_claim(key, *delivery, lease))).await;
+            let tried = join_all(keys.iter().map(|(key, request)| self.try_claim(key, *request, lease))).await;
             let (mut claims, mut running, mut failed) = (Vec::new(), false, None);
             for claim in tried {
                 match claim {
@@ -297,8 +320,8 @@ impl Idempotency {
     }
 
     /// `None`: a duplicate is running.
-    async fn try_claim(&self, key: &Key, requested: ClaimRequest<'_>, lease: Duration) -> Result<Option<Claim>> {
-        let ClaimRequest { name: delivery, confirmed_after } = requested;
+    async fn try_claim(&self, key: &Key, request: ClaimRequest<'_>, lease: Duration) -> Result<Option<Claim>> {
+        let ClaimRequest { delivery, confirmed_after } = request;
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
         // `done`, `deliveries` and `answer` stay: a retry after our own lost answer must still find them.
@@ -339,13 +362,19 @@ impl Idempotency {
         };
         let record: Record = match claimed {
             WriteResult::Done(row) => {
-                let Record { done, done_until, deliveries, .. } = from_item(row)?;
-                let done = if done_until > now.as_seconds() { done } else { Map::new() };
-                let answered_before = deliveries.iter().any(|known| Some(known.as_str()) != delivery);
-                let delivery = delivery.map(str::to_owned);
-                let key = key.clone();
-                let ticket = Ticket { key, token, done, done_until, delivery, confirmed_after, answered_before };
-                return Ok(Some(Claim::Mine(ticket)));
+                let before: Record = from_item(row)?;
+                let kept = before.done_until > now.as_seconds();
+                let ticket = Ticket {
+                    key: key.clone(),
+                    token,
+                    confirmed_after: before.confirmed_after(),
+                    was_partial: kept && !before.done.is_empty(),
+                    done: if kept { before.done } else { Map::new() },
+                    done_until: before.done_until,
+                    delivery: delivery.map(str::to_owned),
+                    answered_before: before.deliveries.iter().any(|known| Some(known.as_str()) != delivery),
+                };
+                return Ok(Some(Claim::Mine(ticket.confirmed(confirmed_after))));
             }
             WriteResult::Refused(row) => from_item(row)?,
         };
@@ -359,11 +388,9 @@ impl Idempotency {
             Status::Unknown => {
                 let until = Timestamp::from_millis(record.lease_until);
                 let (answer, key) = (record.answer(), key.clone());
-                Ok(Some(Claim::Unknown {
-                    answer,
-                    done: record.done,
-                    earlier: Earlier { key, name: record.token, until },
-                }))
+                let confirmed_after = record.confirmed_after().max(confirmed_after);
+                let earlier = Earlier { key, name: record.token, until, confirmed_after };
+                Ok(Some(Claim::Unknown { answer, done: record.done, earlier }))
             }
             Status::InProgress if record.lease_until < now.as_millis() => {
                 // The owner died. The first caller to mark the row as unknown decides; the next read sees it.
@@ -372,6 +399,7 @@ impl Idempotency {
                     token: record.token,
                     done: Map::new(),
                     done_until: 0,
+                    was_partial: false,
                     delivery: None,
                     confirmed_after: None,
                     answered_before: false,
@@ -428,18 +456,13 @@ impl Idempotency {
                 (":token", text(&ticket.token)),
                 (":in_progress", text("in_progress")),
             ]);
-        let recorded = match ticket.confirmed_after {
-            Some(after) => recorded
-                .and(", #confirmed_after = :confirmed_after")
-                .with([(":confirmed_after", number(after.as_millis()))]),
-            None => recorded,
-        };
-        recorded.unless_refused().await.map(drop)
+        answered_after(recorded, ticket.confirmed_after).unless_refused().await.map(drop)
     }
 
-    /// An unknown effect has happened after all, with this answer.
+    /// An unknown effect has happened after all, with this answer; a redelivery of the request that asked gets it too.
     pub async fn found(&self, earlier: Earlier, answer: &Value) -> Result<()> {
-        self.table
+        let found = self
+            .table
             .update(id(&earlier.key.0), "SET #status = :completed, #answer = :answer, #window_until = :window_until")
             .when("#token = :token AND #status = :unknown")
             .with([
@@ -448,18 +471,16 @@ impl Idempotency {
                 (":window_until", number(Timestamp::now().plus(self.window).as_seconds())),
                 (":token", text(&earlier.name)),
                 (":unknown", text("unknown")),
-            ])
-            .unless_refused()
-            .await
-            .map(drop)
+            ]);
+        answered_after(found, earlier.confirmed_after).unless_refused().await.map(drop)
     }
 
     /// Restores the row to its state before this claim.
     async fn release(&self, ticket: Ticket) -> Result<()> {
         const OURS: &str = "#token = :token AND #status = :in_progress";
         let row = id(&ticket.key.0);
-        let before = if ticket.done.is_empty() { "completed" } else { "partial" };
-        let released = if ticket.answered_before || !ticket.done.is_empty() {
+        let before = if ticket.was_partial { "partial" } else { "completed" };
+        let released = if ticket.answered_before || ticket.was_partial {
             let back = self.table.update(row, "SET #status = :before").with([(":before", text(before))]);
             match &ticket.delivery {
                 Some(delivery) => back.and(" DELETE #deliveries :deliveries").with([(":deliveries", one(delivery))]),
@@ -470,6 +491,16 @@ impl Idempotency {
         };
         let values = [(":token", text(&ticket.token)), (":in_progress", text("in_progress"))];
         released.when(OURS).with(values).unless_refused().await.map(drop)
+    }
+}
+
+/// The row answers requests confirmed up to then.
+fn answered_after(change: Write, confirmed_after: Option<Timestamp>) -> Write {
+    match confirmed_after {
+        Some(after) => {
+            change.and(", #confirmed_after = :confirmed_after").with([(":confirmed_after", number(after.as_millis()))])
+        }
+        None => change,
     }
 }
 

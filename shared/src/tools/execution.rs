@@ -157,9 +157,9 @@ impl Executor {
     }
 
     /// Waits for the result of a duplicate request in progress.
-    async fn claim(&self, key: &Key, delivery: ClaimRequest<'_>, deadline: Deadline) -> Result<Claim> {
+    async fn claim(&self, key: &Key, request: ClaimRequest<'_>, deadline: Deadline) -> Result<Claim> {
         let until = deadline.reserving(TWIN_RESERVE);
-        self.idempotency.claim(key, delivery, lease(deadline), until).await
+        self.idempotency.claim(key, request, lease(deadline), until).await
     }
 
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {

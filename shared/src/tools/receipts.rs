@@ -174,14 +174,17 @@ impl CallReceipt {
     }
 
     /// The effects for the model of a later call: those that happened, and those that may have. Without the transfer that ended
-    /// the call.
+    /// the call, and without the tools of the call's start, which no agent requested.
     pub fn effects(&self, record: &CallRecord) -> [Vec<String>; 2] {
-        let transfer =
-            record.call.as_ref().and_then(|call| call.transfer.as_ref()).map(|transfer| transfer.execution_id);
+        let of_call = |line: &ReceiptLine| {
+            record.call.as_ref().is_some_and(|call| {
+                call.transfer.as_ref().is_some_and(|transfer| transfer.execution_id == line.execution_id)
+                    || call.on_call_start.iter().any(|started| started.execution_id == line.execution_id)
+            })
+        };
         [&self.done, &self.unknown].map(|lines| {
-            let acts = |line: &&ReceiptLine| line.effect != Some(ToolEffect::None);
-            let stays = |line: &&ReceiptLine| Some(line.execution_id) != transfer;
-            lines.iter().filter(acts).filter(stays).filter_map(ReceiptLine::told).collect()
+            let stays = |line: &&ReceiptLine| line.effect != Some(ToolEffect::None) && !of_call(line);
+            lines.iter().filter(stays).filter_map(ReceiptLine::told).collect()
         })
     }
 
@@ -193,6 +196,7 @@ impl CallReceipt {
         let tools: HashMap<ToolId, &Tool> = tools.iter().map(|tool| (tool.id, tool)).collect();
         let rings = |call: &Call| call.transfer.as_ref().is_some_and(|transfer| !transfer.is_over());
         let over = record.call.as_ref().is_some_and(|call| call.ended_at.is_some() && !rings(call));
+        let is_back = record.call.as_ref().is_some_and(|call| !call.earlier_calls().is_empty());
         let mut receipt = Self {
             call_id: record.id.clone(),
             is_final: over,
@@ -212,6 +216,8 @@ impl CallReceipt {
                 ExecutionStatus::Replayed if !record.complete || has_original(&record.executions, place) => continue,
                 // Its function ended, or the history failed, before the execution with the effect was written.
                 ExecutionStatus::Replayed if line.reason.is_some() => &mut receipt.unknown,
+                // The call before has it.
+                ExecutionStatus::Replayed if is_back => continue,
                 ExecutionStatus::Succeeded | ExecutionStatus::Partial | ExecutionStatus::Replayed
                     if line.effect == Some(ToolEffect::None) =>
                 {
@@ -271,7 +277,11 @@ impl ReceiptLine {
     /// Name and arguments; `None` for a deleted tool.
     fn told(&self) -> Option<String> {
         let arguments = fit(Value::Object(self.arguments.clone()), ARGUMENTS_BUDGET);
-        self.tool.as_ref().map(|name| format!("{name} {arguments}"))
+        let reach = match self.status {
+            ExecutionStatus::Partial => " (for some of the recipients only; the others may still get it)",
+            _ => "",
+        };
+        self.tool.as_ref().map(|name| format!("{name} {arguments}{reach}"))
     }
 
     fn of(execution: &Execution, tool: Option<&Tool>) -> Self {

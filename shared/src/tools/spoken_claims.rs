@@ -1,12 +1,12 @@
 //! Compares the words of an agent with the effects of its tools.
 //!
-//! A model of the organization's own account gets the agent's sentences and the receipt of the call, both as data, and names the
+//! A model of the organization's own account gets the agent's sentences and the receipts of the phone call, both as data, and names the
 //! sentences that claim an effect, each with the line that proves it. The answer is checked here: only a line of an effect that
 //! happened proves anything. Sentences are neither stored nor logged.
 
-use std::time::Duration;
+use std::{iter::once, time::Duration};
 
-use futures_util::try_join;
+use futures_util::{future::try_join_all, try_join};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::{
         llm::{self, Completion, CompletionRequest, Llm, Message, Usage},
     },
     cut::cut,
-    error,
+    error::{self, found},
     models::{Budget, Call, ClaimCheck, ClaimCheckStatus, Timestamp, ToolName, UnprovenClaim},
     receipts::{Evidence, Receipts},
     store::{Budgets, Calls, Counted, Database, Quotas, Room, ToolAttachments, Tools, Window},
@@ -34,6 +34,7 @@ const MOST_SENTENCES: usize = 150;
 /// Bytes.
 const LONGEST_SENTENCE: usize = 600;
 const LONGEST_SPEECH: usize = 24_000;
+const MOST_CALLS: usize = 6;
 const MOST_LINES: usize = 60;
 /// Bytes of the arguments of a line.
 const LONGEST_ARGUMENTS: usize = 500;
@@ -173,15 +174,21 @@ impl ClaimChecks {
         said: &[String],
         deadline: Deadline,
     ) -> Result<(Result<Vec<SpokenClaim>, String>, Usage)> {
-        let organization = call.organization_id;
-        let receipt = async {
-            let record = self.receipts.record(organization, &call.id).await?;
-            self.receipts.receipt(organization, &record, deadline).await
-        };
-        let (receipt, tools) = try_join!(receipt, self.names_of_tools(call, deadline))?;
-        let receipt = receipt.evidence(MOST_LINES);
+        let (receipt, tools) = try_join!(self.evidence(call, deadline), self.names_of_tools(call, deadline))?;
         let spoken = Spoken { agent_said: said, receipt: &receipt, tools: &tools };
         Ok(spoken.ask(&self.llm, account, deadline).await?)
+    }
+
+    /// The lines of the call, then those of the calls from which the caller returned, the latest first.
+    async fn evidence(&self, call: &Call, deadline: Deadline) -> Result<Vec<Evidence>> {
+        let organization = call.organization_id;
+        let calls = once(&call.id).chain(call.earlier_calls().iter().rev()).take(MOST_CALLS);
+        let receipts = try_join_all(calls.map(|id| async move {
+            let Some(record) = found(self.receipts.record(organization, id).await)? else { return Ok(None) };
+            self.receipts.receipt(organization, &record, deadline).await.map(Some)
+        }));
+        let lines = receipts.await?.into_iter().flatten().flat_map(|receipt| receipt.evidence(MOST_LINES));
+        Ok(lines.take(MOST_LINES).collect())
     }
 
     async fn names_of_tools(&self, call: &Call, deadline: Deadline) -> Result<Vec<String>> {

@@ -22,7 +22,7 @@ use tests::clients::{LATE, ample, anywhere, class, excerpt, fixture, nowhere, sh
 const SID: &str = "AC00000000000000000000000000000000";
 const FROM: &str = "+14155552345";
 const TO: &str = "+15558675310";
-const CALLBACK: &str = "https://api.switchboard.example/api/hooks/twilio";
+const CALLBACK: &str = "https://api.switchboard.example/api/hooks/twilio/statuses";
 const TEXT: &str = "Olá & 👍 +1";
 
 fn start() -> Standin<standin::Twilio> {

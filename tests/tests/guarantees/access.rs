@@ -139,7 +139,9 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
         "PATCH /api/{slug}/members/{user_id}" => json!({"role": "viewer"}),
         "POST /api/{slug}/hooks" => json!({"service": "Webhooks"}),
         "PATCH /api/{slug}/hooks/{id}" => json!({"label": "Ours"}),
-        "POST /api/hooks/{service}" | "POST /api/hooks/{service}/{hook_id}" => json!({"type": "event_callback"}),
+        "POST /api/hooks/{service}" | "POST /api/hooks/{service}/{hook_id}" | "POST /api/hooks/twilio/statuses" => {
+            json!({"type": "event_callback"})
+        }
         "POST /api/{slug}/do-not-call" => json!({"phone_number": "+14155550177"}),
         "POST /api/{slug}/erasures" => json!({"phone_number": "+14155550101"}),
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
@@ -301,6 +303,7 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/api/{slug}/mcp",
         "/api/hooks/{service}",
         "/api/hooks/{service}/{hook_id}",
+        "/api/hooks/twilio/statuses",
         "/api/phone-number/{id}/incoming",
         "/api/phone-number/{id}/transfers/{call}",
         "/api/phone-number/{id}/transfers/{call}/briefing",

@@ -140,7 +140,7 @@ async fn an_effect_in_a_call_to_which_the_caller_returned_waits_for_one_more() {
     let tool = world.attached(&ai_sms()).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
     world.incoming_call(&world.home, "again", &phone(1));
-    world.aws.change("calls", "again", json!({"returned_from": "first"}));
+    world.aws.change("calls", "again", json!({"returned_from": "first", "former_calls": ["first"]}));
     let mut call = world.call(&tool, json!({"text": "Hello"}));
     call.call_id = Some("again".to_owned());
     let Asked { answer, waited, .. } = measured(&world, "execute", &world.vapi_event(&call)).await;

@@ -123,6 +123,18 @@ async fn a_claim_without_proof_is_flagged_and_no_word_is_kept() {
 }
 
 #[tokio::test]
+async fn the_effects_before_a_transfer_prove_the_words_of_the_call_after_it() {
+    let claims = Claims::of(true).await;
+    claims.world.incoming_call(&claims.world.home, "again", &phone(1));
+    let former = json!({"returned_from": "gone", "former_calls": [CALL, "gone"]});
+    claims.world.aws.change("calls", "again", former);
+    claims.reports(&json!([{"sentence": 1, "tool": claims.name(), "line": 1}]));
+    claims.report_of("again", &[("bot", "I sent you the text before.")]).await.expect(200);
+    let check = claims.world.calls("/again").await.expect(200)["claim_check"].clone();
+    assert_eq!((&check["status"], &check["claims"], &check["unproven"]), (&json!("checked"), &json!(1), &json!([])));
+}
+
+#[tokio::test]
 async fn a_report_that_comes_twice_is_checked_once() {
     let claims = Claims::of(true).await;
     claims.reports(&json!([]));

@@ -20,13 +20,13 @@ async fn world() -> World {
     world
 }
 
-fn can_call(world: &World) {
+pub(crate) fn can_call(world: &World) {
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
 }
 
 /// A tool that may call at any time.
-fn call_back(world: &World, changes: &Value) -> Value {
+pub(crate) fn call_back(world: &World, changes: &Value) -> Value {
     let mut config = json!({
         "type": "place_call", "label": "Call back", "phone_number_id": world.home.phone_number_id,
         "to": {"mode": "ai", "prompt": "The number to call"},
@@ -47,7 +47,7 @@ async fn place(world: &World, tool: &Value, arguments: &Value) -> Answer {
 }
 
 /// The bodies with which calls were placed.
-fn placed(world: &World) -> Vec<Value> {
+pub(crate) fn placed(world: &World) -> Vec<Value> {
     let posts = world.vapi.requests().into_iter().filter(|request| request.method == "POST" && request.path == "/call");
     posts.map(|request| request.body).collect()
 }
@@ -174,6 +174,7 @@ async fn quotas_hold_for_the_number_and_for_the_person() {
     world.vapi.inject(Fault::status(400).on("POST", "/call"));
     let refused = sentence(&place(&world, &twice, &json!({"to": phone(2)})).await);
     assert!(refused.ends_with("do not place it again now."), "{refused}");
+    assert_eq!(world.aws.rows("calls").len(), 1, "nothing is kept about the person");
     assert_eq!(place(&world, &twice, &json!({"to": phone(2)})).await.expect(200)["answer"]["success"], true);
     let full = sentence(&place(&world, &twice, &json!({"to": phone(3)})).await);
     assert!(full.contains("per_day: 2"), "{full}");
@@ -330,6 +331,38 @@ async fn a_placed_call_whose_row_could_not_be_written_gets_it_from_vapis_message
     let call = world.at_vapi("GET", "/call", &Value::Null).await[0].clone();
     report(&world, &json!({"type": "status-update", "status": "ended", "call": call})).await;
     assert_eq!(outbound(&world)[0]["id"], call["id"]);
+}
+
+#[tokio::test]
+async fn a_later_message_does_not_write_a_deleted_call_again() {
+    let world = world().await;
+    let call = lost(&world).await;
+    report(&world, &json!({"type": "status-update", "status": "ringing", "call": call})).await;
+    let again = tool(&world, &json!({"label": "Call once more"})).await;
+    place(&world, &again, &json!({"to": phone(1)})).await.expect(200);
+    assert_eq!(world.aws.rows("calls").len(), 2, "one row for each call");
+    for call in world.at_vapi("GET", "/call", &Value::Null).await.as_array().unwrap() {
+        let path = format!("/api/{}/calls/{}", world.home.slug, call["id"].as_str().unwrap());
+        world.send("calls", &Event::new("DELETE", &path).user(&world.home.user_id)).await.expect(204);
+        report(&world, &json!({"type": "end-of-call-report", "call": call})).await;
+    }
+    assert_eq!((world.aws.rows("calls"), world.aws.messages("scheduled")), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn an_erasure_counts_each_placed_call_once() {
+    let world = world().await;
+    let placed = tool(&world, &json!({"label": "Call once more"})).await;
+    place(&world, &placed, &json!({"to": phone(1)})).await.expect(200);
+    // Of the call to this person there is only the name.
+    lost(&world).await;
+    for (person, calls) in [(1, 1), (2, 0)] {
+        let path = format!("/api/{}/erasures", world.home.slug);
+        let erasure = Event::post(&path, &json!({"phone_number": phone(person)})).user(&world.home.user_id);
+        let erased = world.send("erasures", &erasure).await.expect(200);
+        assert_eq!(erased["deleted"]["calls"], calls, "{erased}");
+    }
+    assert_eq!(world.aws.rows("calls"), [] as [Value; 0]);
 }
 
 #[tokio::test]

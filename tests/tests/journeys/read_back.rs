@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Answer, Event, World, ai_sms, aws, phone};
+use tests::{Answer, Event, World, ai_sms, aws, phone, standins::Fault};
+
+use crate::place_call::{call_back, can_call, placed};
 
 /// Of each slip nothing may come. `T` and `U` are calls of the tool with different arguments, `A` and `a` the agent's speech as
 /// it starts and stops, `C` and `c` the caller's.
@@ -232,6 +234,32 @@ async fn a_background_wish_confirmed_again_acts_again() {
     }
 }
 
+/// The process that placed the call ended before it recorded that.
+#[tokio::test]
+async fn a_confirmed_call_that_vapi_shows_is_placed_once_however_often_it_is_delivered() {
+    let world = World::start().await;
+    can_call(&world);
+    let tool = world.attached(&call_back(&world, &json!({"confirm": "read_back", "per_person_and_day": 10}))).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let mut acts = Vec::new();
+    for (number, person) in [2, 3, 2].into_iter().enumerate() {
+        let (event, _) = wished(&world, &tool, &number.to_string(), &json!({"to": phone(person)})).await;
+        assert_eq!(placed(&world).len(), number + 1);
+        acts.push(event);
+    }
+    let mut rows = world.aws.rows("idempotency");
+    rows.retain(|row| row["deliveries"].to_string().contains("2-acts"));
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    let lapsed = Timestamp::now().as_millis() - 1;
+    let interrupted = json!({"status": "in_progress", "lease_until": lapsed, "confirmed_after": 1});
+    world.aws.change("idempotency", rows[0]["id"].as_str().unwrap(), interrupted);
+    for _delivery in 0..3 {
+        let answer = world.send("execute", &acts[2]).await.expect(200).to_string();
+        assert!(answer.contains("is being called"), "{answer}");
+        assert_eq!(placed(&world).len(), 3);
+    }
+}
+
 #[tokio::test]
 async fn a_confirmed_longer_list_reaches_only_its_new_recipients() {
     let world = World::start().await;
@@ -249,6 +277,23 @@ async fn a_confirmed_longer_list_reaches_only_its_new_recipients() {
     ] {
         let id = format!("{text}-{sent}");
         wished(&world, &tool, &id, &json!({"text": text, "recipients": others})).await;
+        assert_eq!(world.twilio.messages().len(), sent, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_reached_some_is_sent_to_them_again_if_confirmed_after_another() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["confirm"] = json!("read_back");
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let refusal = json!({"code": 21211, "message": "invalid", "status": 400});
+    world.twilio.inject(Fault::status(400).with_body(refusal));
+    for (text, sent) in [("Tuesday", 1), ("Wednesday", 3), ("Tuesday", 5)] {
+        let id = format!("{text}-{sent}");
+        wished(&world, &tool, &id, &json!({"text": text, "recipients": [phone(2)]})).await;
         assert_eq!(world.twilio.messages().len(), sent, "{id}");
     }
 }

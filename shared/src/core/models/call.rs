@@ -19,6 +19,9 @@ shows_text!(CallId);
 
 crate::described!(CallId => {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"});
 
+const STARTING: &str = "starting-";
+const PLACING: &str = "placing-";
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be 1 to 100 letters, digits, _ and -")]
 pub struct NotACallId;
@@ -26,12 +29,17 @@ pub struct NotACallId;
 impl CallId {
     /// For a call that VAPI has not created yet.
     pub fn provisional() -> Self {
-        Self(format!("starting-{}", ExecutionId::generate()))
+        Self(format!("{STARTING}{}", ExecutionId::generate()))
     }
 
     /// For a call that a tool places. `name`: of the call at VAPI.
     pub fn placing(name: &str) -> Result<Self, NotACallId> {
-        format!("placing-{name}").parse()
+        format!("{PLACING}{name}").parse()
+    }
+
+    /// Whether it is ours and not VAPI's.
+    pub fn is_provisional(&self) -> bool {
+        self.0.starts_with(STARTING) || self.0.starts_with(PLACING)
     }
 }
 
@@ -409,9 +417,10 @@ impl Call {
         if self.former_calls.is_empty() { self.returned_from.as_slice() } else { &self.former_calls }
     }
 
-    /// The first call of the caller's phone call.
+    /// The first call of the caller's phone call, under which effects are claimed. In a row of an older version it is the call itself,
+    /// whose effects were claimed so.
     pub fn first_call(&self) -> &CallId {
-        self.earlier_calls().first().unwrap_or(&self.id)
+        self.former_calls.first().unwrap_or(&self.id)
     }
 
     pub fn waits_for_answer(&self) -> bool {

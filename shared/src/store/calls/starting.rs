@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result,
-    models::{CallId, ExecutionId, OrganizationId, PlacingCall, StartingCall, Timestamp, Unowned},
+    models::{Call, CallId, ExecutionId, OrganizationId, PlacingCall, StartingCall, Timestamp, Unowned},
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -37,6 +37,18 @@ impl Calls {
 
     pub async fn put_placing(&self, placing: &PlacingCall) -> Result<()> {
         self.table.put(placing)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
+    }
+
+    pub async fn delete_placing(&self, organization: OrganizationId, placing: &CallId) -> Result<()> {
+        let delete = self.table.delete(id(placing)).when("#organization_id = :organization");
+        delete.with([(":organization", text(organization))]).unless_refused().await.map(drop)
+    }
+
+    /// Writes a placed call, and deletes the row that named it: that one has the person's number, and would write a deleted call
+    /// again.
+    pub async fn put_placed(&self, call: &Call, placing: &CallId) -> Result<()> {
+        self.put(call).await?;
+        self.delete_placing(call.organization_id, placing).await
     }
 
     /// Read consistently.

@@ -283,7 +283,8 @@ impl PlaceCall {
                 Ok(told)
             }
             Err(NotPlaced::Refused(cause)) => {
-                services.quotas.release(taken).await?;
+                let (released, ()) = join(services.quotas.release(taken), unname_placing(services, &placing)).await;
+                released?;
                 let sentence = "Nobody was called: the phone service did not take the call; say so, and do not place it \
                                 again now.";
                 Ok(ToolOutcome::failed(sentence).because(cause))
@@ -523,12 +524,19 @@ async fn name_placing(services: &ActionClients, placing: &PlacingCall) {
     }
 }
 
+async fn unname_placing(services: &ActionClients, placing: &PlacingCall) {
+    if let Err(error) = services.calls.delete_placing(placing.organization_id, &placing.id).await {
+        tracing::warn!("the name of a refused call could not be deleted: {}", error::chain(&error));
+    }
+}
+
 /// Writes the call's row, from which its timeline, receipt and events come. A failed write undoes no call.
 async fn record(services: &ActionClients, placing: PlacingCall, placed: PlacedCall) {
     let PlacedCall { id, call } = placed;
+    let name = placing.id.clone();
     let row = placing.placed(id);
     let row = Call { control_url: call.control_url(), status: call.status.or(row.status), ..row };
-    if let Err(error) = services.calls.put(&row).await {
-        tracing::error!(call.id = %row.id, "the row of a placed call could not be written: {}", error::chain(&error));
+    if let Err(error) = services.calls.put_placed(&row, &name).await {
+        tracing::error!(call.id = %row.id, "a placed call could not be recorded: {}", error::chain(&error));
     }
 }

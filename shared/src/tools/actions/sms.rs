@@ -154,7 +154,7 @@ impl Sms {
             }
         };
         let are_refused = recipients.iter().any(|(_, number)| number.is_err());
-        let statuses = format!("{}/api/hooks/twilio", services.public_url);
+        let statuses = format!("{}/api/hooks/twilio/statuses", services.public_url);
         let (account, from, text, statuses) = (&account, &from.number, text.as_str(), statuses.as_str());
         let deliveries = join_all(recipients.into_iter().map(|(to, number)| async move {
             if let Some(earlier) = RecipientOutcome::earlier(done, &to) {

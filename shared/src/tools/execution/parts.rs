@@ -46,8 +46,8 @@ impl Parts {
 
     /// The parts' keys. Only the whole has the delivery's name: a redelivery returns the answer of the whole.
     fn keys(&self, request: ExecutionRequest<'_>) -> impl Iterator<Item = (&Key, ClaimRequest<'_>)> {
-        let delivery = ClaimRequest { name: None, confirmed_after: request.confirmed_after };
-        self.0.iter().map(move |(_, key)| (key, delivery))
+        let each = ClaimRequest { delivery: None, confirmed_after: request.confirmed_after };
+        self.0.iter().map(move |(_, key)| (key, each))
     }
 }
 
@@ -60,11 +60,11 @@ impl Executor {
         request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
     ) -> Result<(Claim, Option<Vec<Claim>>)> {
-        let delivery = ClaimRequest { name: context.delivery, confirmed_after: request.confirmed_after };
+        let wanted = ClaimRequest { delivery: context.delivery, confirmed_after: request.confirmed_after };
         if parts.is_empty() {
-            return Ok((self.claim(key, delivery, context.deadline).await?, None));
+            return Ok((self.claim(key, wanted, context.deadline).await?, None));
         }
-        let keys: Vec<_> = std::iter::once((key, delivery)).chain(parts.keys(request)).collect();
+        let keys: Vec<_> = std::iter::once((key, wanted)).chain(parts.keys(request)).collect();
         let Some(mut claims) = self.claim_all(&keys, context).await? else { return Ok((Claim::Running, None)) };
         let whole = claims.remove(0);
         Ok((whole, Some(claims)))

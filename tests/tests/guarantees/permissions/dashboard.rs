@@ -210,7 +210,7 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
         "MessageSid": "SM3", "MessageStatus": "sent", "AccountSid": world.home.twilio_sid, "From": world.home.phone_number,
         "To": phone(3),
     });
-    let status = world.signed("/api/hooks/twilio", Signer::Twilio(&world.home.twilio_token), &status);
+    let status = world.signed("/api/hooks/twilio/statuses", Signer::Twilio(&world.home.twilio_token), &status);
     assert_eq!(world.send("trigger", &status).await.status, 200);
     let token = json!({"verification_token": "secret_of_notion"});
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));

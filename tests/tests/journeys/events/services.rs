@@ -134,6 +134,7 @@ async fn the_status_of_a_message_that_a_tool_sent_begins_a_run_once() {
     let told = async |status: &str| {
         let form = world.twilio.status_of(&sent, status).unwrap();
         let path = form.url.strip_prefix(&world.options.public_url).unwrap();
+        assert_eq!(path, "/api/hooks/twilio/statuses", "its throttle is not that of the messages");
         let event = Event::new("POST", path).text(form.body.clone());
         let event = form.headers.iter().fold(event, |event, (name, value)| event.header(name, value));
         let answer = world.send("trigger", &event).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{
-    World, ai_sms,
+    World, ai_sms, phone,
     standins::{
         Effect, Fault,
         twilio::{Heard, Rings},
@@ -48,6 +48,9 @@ async fn the_effects_and_limits_of_a_returned_call_are_those_of_the_phone_call()
     assert_eq!(transfer.world.twilio.messages().len(), sent);
     transfer.texts(&again, &sms, "Wednesday at nine").await.result();
     assert_eq!(transfer.world.twilio.messages().len(), sent + 1);
+    let receipt = transfer.world.calls(&format!("/{again}/receipt")).await.expect(200);
+    let done: Vec<&Value> = receipt["done"].as_array().unwrap().iter().map(|line| &line["arguments"]["text"]).collect();
+    assert_eq!(done, [&json!("Wednesday at nine")], "{receipt}");
 }
 
 #[tokio::test]
@@ -76,6 +79,43 @@ async fn a_returned_caller_is_transferred_again_in_the_same_phone_call() {
     assert!(told.contains("Already done") && told.contains("Tuesday at nine"), "{told}");
     transfer.texts(&last, &sms, "Tuesday at nine").await.result();
     assert_eq!(transfer.world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_that_reached_some_of_its_recipients_is_finished_after_the_return() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let sms = world.attached(&config).await;
+    let transfer = Transfer::in_world(world, &json!({})).await;
+    let texts = async |call: &str| {
+        let asked = transfer.world.call(&sms, json!({"text": "Tuesday at nine", "recipients": [phone(2)]}));
+        transfer.world.call_tool(&ToolCall { call_id: Some(call.to_owned()), ..asked }).await
+    };
+    let refusal = json!({"code": 21211, "message": "invalid", "status": 400});
+    transfer.world.twilio.inject(Fault::status(400).with_body(refusal).on("POST", "/Messages.json"));
+    texts(&transfer.id).await.sentence();
+    transfer.asked().await.result();
+    let heard = transfer.follow(&[Rings::NoAnswer]).await;
+    let Some(Heard::Streamed(stream)) = heard.last() else { panic!("{heard:?}") };
+    let again = id_of(stream);
+    let told = transfer.told(&again).await.join("\n");
+    assert!(told.contains("(for some of the recipients only; the others may still get it)"), "{told}");
+    assert_eq!(texts(&again).await.result()["sent"], 1);
+    assert_eq!(transfer.world.twilio.messages().len(), 2);
+}
+
+/// An older version wrote its row and claimed its effects.
+#[tokio::test]
+async fn a_call_that_returned_before_an_upgrade_repeats_none_of_its_effects() {
+    let world = World::start().await;
+    let sms = world.attached(&ai_sms()).await;
+    world.incoming_call(&world.home, "again", &phone(1));
+    let asked = ToolCall { call_id: Some("again".to_owned()), ..world.call(&sms, json!({"text": "Tuesday at nine"})) };
+    world.call_tool(&asked).await.result();
+    world.aws.change("calls", "again", json!({"returned_from": "first"}));
+    world.call_tool(&asked).await.result();
+    assert_eq!(world.twilio.messages().len(), 1);
 }
 
 #[tokio::test]

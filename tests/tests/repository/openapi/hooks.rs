@@ -131,6 +131,26 @@ async fn secrets_fail() -> Given {
     given
 }
 
+/// The answers to Twilio about messages that tools sent.
+async fn statuses(world: &World, given: &mut Given) {
+    const OPERATION: &str = "takeMessageStatus";
+    let home = &world.home;
+    let signed = |token: &str, sid: &str| {
+        let status = json!({
+            "MessageSid": sid, "MessageStatus": "sent", "AccountSid": home.twilio_sid, "From": home.phone_number, "To": tests::phone(1),
+        });
+        world.signed("/api/hooks/twilio/statuses", Signer::Twilio(token), &status)
+    };
+    let event = signed(&home.twilio_token, "SM1");
+    given.note(OPERATION, 200, &send(world, "trigger", &event).await);
+    given.note(OPERATION, 401, &send(world, "trigger", &signed("guess", "SM1")).await);
+    given.note(OPERATION, 400, &send(world, "trigger", &signed(&home.twilio_token, &"S".repeat(1_000))).await);
+    world.aws.inject(Fault::throttled("Query", "phone_numbers"));
+    given.note(OPERATION, 503, &send(world, "trigger", &event).await);
+    world.aws.inject(Fault::new("Query", "phone_numbers", Trouble::Error("ValidationException")));
+    given.note(OPERATION, 500, &send(world, "trigger", &event).await);
+}
+
 /// The answers to services.
 async fn inbound() -> Given {
     let mut given = Given::default();
@@ -155,6 +175,7 @@ async fn inbound() -> Given {
         world.aws.inject(Fault::new("PutItem", "events", Trouble::Error("ValidationException")));
         given.note(operation, 500, &send(&world, "trigger", &event).await);
     }
+    statuses(&world, &mut given).await;
     let asks = Event::new("POST", &world.hook_path(&outlook)).query("validationToken", "token");
     given.note("receiveEvent", 200, &send(&world, "trigger", &asks).await);
     given
