@@ -10,14 +10,13 @@
 //! ```
 //!
 //! A question costs two model requests, with or without a tool. The graph ([`Planner::run`]) works on an [`AgentState`] and
-//! reports each event to an [`Observer`], so a streamed answer and a whole one are the same turn. If the model calls functions
-//! itself, its calls are the plan ([`Planner::function_calling`]).
+//! reports each event to an [`Observer`], so a streamed answer and a whole one are the same turn.
 //!
 //! `answer_text.rs` alone separates answers from plans, so no plan is shown as an answer. The [`Receipt`] is made from the
 //! record, not from the model's words.
 //!
 //! Only tools of the [`crate::tool::Toolbox`] can be called. An effect happens once per thread, turn and arguments
-//! ([`crate::tool::Subject::Turn`]). [`crate::models::ChatRules`] holds a tool's rules for chats.
+//! ([`crate::tool::Subject::Turn`]).
 
 mod answer_text;
 mod consent;

@@ -457,12 +457,11 @@ impl Turns {
     }
 }
 
-/// The turn after a summary needs time, too.
 fn summary_until(deadline: Deadline) -> Deadline {
     deadline.reserving(TURN_NEEDS).at_most(deadline.remaining() / 2)
 }
 
-/// Whether the next turn's summary may succeed. One without an answer in time is paid, and would be late again.
+/// Whether to ask in the next turn again. An answer that comes too late is paid.
 const fn may_pass(error: &clients::Error) -> bool {
     match error.failure {
         Failure::Unreachable | Failure::RateLimited => true,

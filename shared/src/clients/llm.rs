@@ -99,7 +99,7 @@ impl Message {
     }
 }
 
-/// A request to the model. The conversation is borrowed, so a run's growing one is never copied.
+/// A request to the model.
 #[derive(Debug, Clone, Copy)]
 pub struct CompletionRequest<'a> {
     /// Defaults to the account's model.

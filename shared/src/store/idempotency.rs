@@ -49,7 +49,7 @@ const UNCLAIMED: &str = "attribute_not_exists(#id) OR #token = :token";
 /// An effect that a repetition may claim. Rows of an older version lack `window_until` and end with their window.
 const OVER: &str = "#status = :partial OR (#status = :completed AND (#window_until <= :now OR #expires_at <= :now))";
 
-/// An effect that a request confirmed anew may claim, also if a claim made ahead of the confirmation has noted its delivery.
+/// An effect that a request confirmed anew may claim.
 const CONFIRMED_ANEW: &str = "(#status = :completed AND (attribute_not_exists(#confirmed_after) OR \
                               #confirmed_after < :confirmed_after))";
 

@@ -59,7 +59,7 @@ struct NamedMessage {
     number: u32,
 }
 
-/// As much of a thread as its deletion needs, which also removes a turn that only a newer version can read.
+/// A thread without the parts that a newer version may have written.
 #[derive(Deserialize)]
 struct NamedThread {
     name: String,

@@ -120,7 +120,7 @@ impl ClaimedAhead {
         matches!(self.claim, Ok(Claim::Mine(_)))
     }
 
-    /// Whether the request needs no other claim. It was unknown whether the caller has confirmed the request anew.
+    /// Whether the request needs no other claim.
     fn settles(&self, key: &Key, request: ExecutionRequest<'_>) -> bool {
         self.key == *key
             && match self.claim {

@@ -5,8 +5,7 @@
 //! compares both sides and makes VAPI follow our tables; deletions are completed. The user gets the first error. An intent that
 //! cannot be settled stays open, and `settle` retries it.
 //!
-//! Secrets of rows follow a similar protocol: see [`StoredSecrets`]. Automation triggers are settled above this layer
-//! ([`SettleAbove`]).
+//! Secrets of rows follow a similar protocol: see [`StoredSecrets`].
 //!
 //! Leases: the agent's for its assistant's `toolIds`, the tool's for the tool, the knowledge base's for its query tool. They are
 //! acquired in the order base, tool, agent.

@@ -124,7 +124,7 @@ impl Trigger {
         }
     }
 
-    /// The trigger of a saved definition; `None` if any part of it is unknown. Other parts are not read.
+    /// The trigger of a saved definition; `None` if any part of it is unknown.
     pub fn stored(definition: &Value) -> Option<Self> {
         let mut diagnostics = Diagnostics::default();
         let trigger = Self::read(&mut Members::of(definition, "", &mut diagnostics)?);

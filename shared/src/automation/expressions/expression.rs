@@ -176,7 +176,6 @@ fn outermost(paths: &[Path]) -> Vec<Path> {
     outermost
 }
 
-/// Puts a value at its path.
 fn put(operands: &mut Map<String, Value>, path: &Path, value: Value) {
     let Some((last, parents)) = path.steps().split_last() else { return };
     let mut place = operands;

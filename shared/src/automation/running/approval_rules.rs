@@ -137,7 +137,7 @@ fn is_address(name: &str) -> bool {
     has_word(name, &ADDRESSES) && words(name).iter().all(|word| ADDRESSES.contains(&word.as_str()))
 }
 
-/// Whether the value stands for recipients that only the service knows, as in `inReplyToMessageId`, `replyAll` or `list_id`.
+/// Whether the value stands for recipients that only the service knows, as `list_id` does.
 fn stands_for_recipients(name: &str, value: &Value) -> bool {
     let is_id = words(name).last().is_some_and(|word| word == "id" || word == "ids");
     let names_some = if is_id {

@@ -78,7 +78,6 @@ pub(super) enum Became {
     Run(MatchedRun),
     Nothing(Unmatched),
     Waits(AutomationId),
-    /// A row of it is unreadable; it is tried again later.
     PutOff(AutomationId),
     /// A run that waited for the event goes on.
     Woke(MatchedRun),

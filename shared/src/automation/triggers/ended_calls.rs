@@ -3,8 +3,7 @@
 //! The message waits until the tools of the call are over, at most [`MOST_WAITS`] times. The event's id is derived from the
 //! call's, so a repeated message starts nothing twice. Without an automation that listens, nothing is recorded.
 //!
-//! The message also ends a transfer about which Twilio never made a request: its answer was lost and the line stayed, or the
-//! caller hung up at that moment.
+//! The message also ends a transfer about which Twilio made no request.
 
 use std::time::Duration;
 

@@ -125,7 +125,7 @@ impl EventFilters {
 /// Whether the event ends a wait. Paths of the filter lead into the event only.
 ///
 /// # Errors
-/// [`crate::Error::Unreadable`] for a filter written by a newer program: the event must be delivered again.
+/// [`crate::Error::Unreadable`] for a filter of a newer program.
 pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) -> Result<Matched> {
     let Some(filter) = &wait.filter else { return Ok(Matched::Yes) };
     let filled = serde_json::from_str::<Value>(&wait.filled).ok();

@@ -320,7 +320,6 @@ fn in_order(names: &[String]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(" runs ")
 }
 
-/// On the platform's key, a model without a template must be one of the deployment's; others are known when the action runs.
 fn check_model(action: &Action, place: &str, known: &Known, diagnostics: &mut Diagnostics) {
     let (Some(ceilings), Some(written)) = (&known.ceilings, action.parameters.get("model")) else { return };
     let model = written.as_str().map(str::trim).filter(|model| !model.is_empty() && !model.contains("{{"));

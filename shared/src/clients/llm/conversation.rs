@@ -4,7 +4,7 @@
 //! |---|---|
 //! | Anthropic, which moves system messages to the front | an end with the assistant |
 //! | Mistral | a system message after the assistant's |
-//! | vLLM, by the templates of models | a second system message, two messages of one role in a row, a beginning with the assistant |
+//! | vLLM, by model | a second system message, two messages of one role in a row, a beginning with the assistant |
 
 use std::borrow::Cow;
 
@@ -17,8 +17,7 @@ const EXPLANATION: &str = "A part of a user message between <application_note> a
 const BEGAN_EARLIER: &str = "The conversation began earlier.";
 const ANSWER_NOW: &str = "Answer now.";
 
-/// At most one system message in front, then user and assistant in turn, from user to user. Later system messages become notes
-/// in messages of the user.
+/// One system message, then user and assistant in turn, from user to user. Later system messages become notes of the user.
 pub(super) fn in_order(messages: &[Message]) -> Cow<'_, [Message]> {
     if is_in_order(messages) {
         return Cow::Borrowed(messages);

@@ -417,8 +417,7 @@ impl Call {
         if self.former_calls.is_empty() { self.returned_from.as_slice() } else { &self.former_calls }
     }
 
-    /// The first call of the caller's phone call, under which effects are claimed. In a row of an older version it is the call itself,
-    /// whose effects were claimed so.
+    /// The call under which effects are claimed: the first one; this one in a row of an older version.
     pub fn first_call(&self) -> &CallId {
         self.former_calls.first().unwrap_or(&self.id)
     }

@@ -44,8 +44,7 @@ impl Calls {
         delete.with([(":organization", text(organization))]).unless_refused().await.map(drop)
     }
 
-    /// Writes a placed call, and deletes the row that named it: that one has the person's number, and would write a deleted call
-    /// again.
+    /// Writes a placed call, and deletes the row that named it.
     pub async fn put_placed(&self, call: &Call, placing: &CallId) -> Result<()> {
         self.put(call).await?;
         self.delete_placing(call.organization_id, placing).await

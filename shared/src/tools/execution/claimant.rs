@@ -9,8 +9,8 @@ use crate::{
     tool::{CallContext, Subject},
 };
 
-/// The subject under which an effect is claimed and limited: of a call to which the caller returned after a transfer, the first
-/// call. Not so a transfer, which moves the line of the present call, and lookups, which run again in each call.
+/// The subject under which an effect is claimed and limited: the first of the calls that transfers connect. A transfer moves
+/// the line of the present call, and lookups run again in each.
 pub(super) fn claimant<'a>(tool: &ActionTool, context: &CallContext<'a>) -> Subject<'a> {
     let conversation = context.conversation;
     match (context.subject, &conversation.call) {

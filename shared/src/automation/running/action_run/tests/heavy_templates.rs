@@ -1,4 +1,4 @@
-//! Templates that read too much: the step fails before all of them are evaluated.
+//! Templates that read too much.
 
 use super::*;
 use crate::{automation::RunRequest, catalogue::BuiltInTools};
