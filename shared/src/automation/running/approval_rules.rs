@@ -99,9 +99,10 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(apart).filter(|part| !part.is_empty())
 }
 
-/// Several words, not all of them addresses.
+/// Several words, not all of them addresses, and no address with a name: `Eve <eve@example.com>`.
 fn is_prose(text: &str) -> bool {
-    text.trim().contains(char::is_whitespace) && parts(text).any(|part| !part.contains('@'))
+    let named = text.split('<').skip(1).filter_map(|rest| rest.split('>').next()).any(|inside| inside.contains('@'));
+    !named && text.trim().contains(char::is_whitespace) && parts(text).any(|part| !part.contains('@'))
 }
 
 impl Place {
@@ -322,6 +323,7 @@ mod tests {
             json!({"message": {"toRecipients": [{"emailAddress": {"address": "x@evil.example"}}]}, "user_id": "a@acme.example"}),
             json!({"message": {"watchers": ["x@evil.example"]}, "to": "a@acme.example"}),
             json!({"message": {"watchers": "x@evil.example, <y@evil.example>; "}, "to": "a@acme.example"}),
+            json!({"message": {"watchers": "Eve <x@evil.example>, Bob"}, "to": "a@acme.example"}),
         ] {
             assert!(asks(&arguments), "{arguments}");
         }

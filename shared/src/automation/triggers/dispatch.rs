@@ -333,8 +333,12 @@ pub(super) fn if_readable(outcome: Result<Became>) -> Result<Option<Became>> {
     }
 }
 
+pub(super) fn is_tried_again(event: &Event) -> bool {
+    event.created_at.plus(TRIED_FOR) > Timestamp::now()
+}
+
 fn put_off(event: &Event, automation_id: AutomationId) -> Became {
-    if event.created_at.plus(TRIED_FOR) > Timestamp::now() {
+    if is_tried_again(event) {
         return Became::PutOff(automation_id);
     }
     let why = "It cannot be read, so nothing was run. Save the automation again, then replay the event.".to_owned();
@@ -350,7 +354,9 @@ pub(super) fn note(event: &mut Event, became: Became) {
     match became {
         Became::Run(run) => event.matched.push(run),
         Became::Nothing(unmatched)
-            if event.unmatched.len() < MOST_REASONS && reasons(event) + unmatched.why.len() <= REASONS =>
+            if event.unmatched.len() < MOST_REASONS
+                && reasons(event) + unmatched.why.len() <= REASONS
+                && !event.unmatched.contains(&unmatched) =>
         {
             event.unmatched.push(unmatched);
         }

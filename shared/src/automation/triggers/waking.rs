@@ -6,7 +6,7 @@
 use futures_util::future::{BoxFuture, try_join_all};
 
 use super::{
-    dispatch::{Became, Dispatch, Held, LARGEST_DATA, LONGEST_REASON, if_readable, note},
+    dispatch::{Became, Dispatch, Held, LARGEST_DATA, LONGEST_REASON, if_readable, is_tried_again, note},
     matching::{Matched, holds_for_wait},
 };
 use crate::{
@@ -58,7 +58,7 @@ impl Dispatch {
     }
 
     /// Evaluates the filters that were too much work, or unreadable, before the answer. Filters beyond the work of `held` end with
-    /// a reason, unreadable ones wait on.
+    /// a reason, unreadable ones after a day.
     pub(super) async fn wake_later(&self, held: &Held<'_>, done: &mut Event) -> Result<()> {
         let waits = self.waiting_runs(held.event).await?;
         for wait in waits.iter().filter(|wait| wait.created_at <= held.event.created_at) {
@@ -74,7 +74,8 @@ impl Dispatch {
                 not_evaluated("the event is too large.")
             } else {
                 match if_readable(self.wake(held, wait).await)? {
-                    None => Became::WaitsForTurn,
+                    None if is_tried_again(held.event) => Became::WaitsForTurn,
+                    None => not_evaluated("it cannot be read."),
                     Some(Became::WaitsForTurn) => not_evaluated("it compares too much. Use fewer clauses or values."),
                     Some(became) => became,
                 }

@@ -55,6 +55,7 @@ const MOST_PER_PERSON: u32 = 10;
 /// How long VAPI's messages can name a call whose row is missing.
 const NAMED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 const NAMED_WITHIN: Duration = Duration::from_secs(2);
+const RECORDED_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlaceCall {
@@ -536,7 +537,11 @@ async fn record(services: &ActionClients, placing: PlacingCall, placed: PlacedCa
     let name = placing.id.clone();
     let row = placing.placed(id);
     let row = Call { control_url: call.control_url(), status: call.status.or(row.status), ..row };
-    if let Err(error) = services.calls.put_placed(&row, &name).await {
-        tracing::error!(call.id = %row.id, "a placed call could not be recorded: {}", error::chain(&error));
+    match tokio::time::timeout(RECORDED_WITHIN, services.calls.put_placed(&row, &name)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::error!(call.id = %row.id, "a placed call could not be recorded: {}", error::chain(&error));
+        }
+        Err(elapsed) => tracing::error!(call.id = %row.id, "a placed call was not recorded in time: {elapsed}"),
     }
 }
