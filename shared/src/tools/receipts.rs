@@ -173,8 +173,8 @@ impl CallReceipt {
         lines.collect()
     }
 
-    /// The effects for the model of a later call: those that happened, and those that may have. Without the transfer that ended
-    /// the call, and without the tools of the call's start, which no agent requested.
+    /// The certain and the possible effects, for the model of a later call. Without the transfer that ended the call, and without
+    /// the tools of the call's start, which no agent requested.
     pub fn effects(&self, record: &CallRecord) -> [Vec<String>; 2] {
         let of_call = |line: &ReceiptLine| {
             record.call.as_ref().is_some_and(|call| {

@@ -304,7 +304,7 @@ impl Stage {
         assert_eq!(self.world.run_scheduled().await, 0);
     }
 
-    /// What was sent since the last time: `{tool: arguments}` of the tools with an effect, then `{"sms", "to"}`.
+    /// The effects since the last look: `{tool: arguments}` of the tools with an effect, then `{"sms", "to"}`.
     pub(super) fn effects(&self) -> Vec<Value> {
         let rows = self.world.aws.rows("service_tools");
         let acts = |tool: &str| rows.iter().any(|row| row["name"] == tool && row["effect"] == true);

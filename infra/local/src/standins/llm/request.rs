@@ -114,7 +114,7 @@ fn wrong_message(at: usize, message: &Value) -> Option<String> {
     None
 }
 
-/// What a service refuses: Anthropic an end with the assistant, Mistral and vLLM's templates the rest.
+/// The reason why the order is refused: Anthropic refuses an end with the assistant, Mistral and vLLM's templates the rest.
 fn wrong_order(messages: &[Value]) -> Option<String> {
     let roles = || messages.iter().map(|message| message.get("role").and_then(Value::as_str).unwrap_or_default());
     let is_system = |role: &str| matches!(role, "system" | "developer");
