@@ -222,22 +222,24 @@ impl Catalogue {
             }
         }
         let of: Vec<String> = tools.iter().map(|(_, tool)| tool.service_name.clone()).collect();
-        let (mut services, mut unreadable_services) = (Vec::new(), HashMap::new());
+        let (mut services, mut withheld) = (Vec::new(), HashMap::new());
         for (id, service) in self.services.each_named(&of, deadline).await? {
             match service {
                 Ok(service) if service.is_active => services.push(service),
-                Ok(_) => {}
+                Ok(_) => {
+                    withheld.insert(id, Unavailable::NotFound);
+                }
                 Err(error) => {
-                    unreadable_services.insert(id, unreadable(&error));
+                    withheld.insert(id, unreadable(&error));
                 }
             }
         }
         let connections = Box::pin(self.connections.of(organization, &services, deadline)).await;
         for (name, tool) in tools {
             let Some(service) = services.iter().find(|service| service.id == tool.service_id) else {
-                if let Some(why) = unreadable_services.get(&tool.service_id.to_string()) {
-                    found.insert(name, Err(why.clone()));
-                }
+                // A load writes a service's tools before its row.
+                let why = withheld.get(&tool.service_id.to_string()).cloned().unwrap_or(Unavailable::Unreadable);
+                found.insert(name, Err(why));
                 continue;
             };
             let connection = connections.get(&service.id).unwrap_or(&Connection::Unknown);
