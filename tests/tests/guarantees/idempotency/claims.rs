@@ -143,6 +143,24 @@ async fn a_later_claim_whose_answer_is_lost_for_good_leaves_the_effect_free() {
     }
 }
 
+/// VAPI waits for 20 seconds; here the function has less time than the writes that hang.
+#[tokio::test]
+async fn an_outcome_that_is_recorded_slowly_does_not_delay_the_answer() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(1).times(2));
+    let answer = world.send("execute", &world.vapi_event(&call).within(Duration::from_secs(3))).await;
+    answer.result();
+    assert_eq!(world.aws.faults_left(), 0);
+    let writes = world.aws.dynamodb().into_iter().filter(|done| done.action == "UpdateItem");
+    let recorded = writes.filter(|done| done.on == ["idempotency"]).next_back().unwrap();
+    assert!(recorded.started > answer.at, "the answer waits for it");
+    assert_eq!(world.aws.rows("idempotency")[0]["status"], "completed");
+    assert_eq!(world.call_tool(&call).await.result(), answer.result());
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
 #[tokio::test]
 async fn an_outcome_that_cannot_be_recorded_is_answered_and_not_repeated() {
     let world = World::start().await;
