@@ -17,7 +17,7 @@ use shared::{
 
 use crate::{
     ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, WRITES_WITHIN, admitted, aside, ask_vapi,
-    begun, claim, creates_calls, describe_twiml,
+    begun, claim, creates_calls, creation, describe_twiml,
     early::{Early, changes_nothing},
     on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
@@ -258,7 +258,7 @@ impl Line<'_> {
         let asks = CreatedCall { name: &name, variables: &Map::new(), first_message: say };
         let form = twilio_request::as_ringing(self.request);
         let (answered, tools) = join!(
-            ask_vapi(deps, number, self.incoming, asks, form, self.deadline.at_most(VAPI_WITHIN)),
+            ask_vapi(deps, self.incoming, creation(deps, number), asks, form, self.deadline.at_most(VAPI_WITHIN)),
             on_call_start(deps, number)
         );
         let (twiml, stream) = match answered {

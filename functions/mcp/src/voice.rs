@@ -19,7 +19,7 @@ use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
     actions::{
-        ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens,
+        ANSWER_AT_LATEST, ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens,
         voice_tokens::{CallFacts, VoiceToken},
     },
     authoring_tools::AgentToolAnswer,
@@ -182,17 +182,17 @@ async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
         ready => Ok(ready?),
     };
     let history = History::default();
+    let executor = voice.executor.answering_by(found.deadline.at_most(ANSWER_AT_LATEST));
     let server = Server {
         organization: token.organization_id,
         ready: Arc::new(ready),
         facts,
-        executor: voice.executor.clone(),
+        executor: executor.clone(),
         executions: voice.executions.clone(),
         deadline: found.deadline.at_most(ANSWER_WITHIN),
         history: history.clone(),
     };
     let reply = server::serve(deps, found.request, server).await?;
-    let executor = voice.executor.clone();
     Ok(reply.afterwards(async move {
         let executions = std::mem::take(&mut *history.lock().unwrap_or_else(PoisonError::into_inner));
         executor.record(&executions).await;
