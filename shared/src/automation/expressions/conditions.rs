@@ -101,41 +101,22 @@ operators! {
     NotExists = "not_exists",
 }
 
-/// Operator names of other languages and of simple filters, used in hints.
-const OTHER_NAMES: [(&str, Operator); 33] = [
-    ("=", Operator::Equal),
-    ("===", Operator::Equal),
-    ("eq", Operator::Equal),
-    ("equal", Operator::Equal),
-    ("equals", Operator::Equal),
-    ("is", Operator::Equal),
-    ("!==", Operator::NotEqual),
-    ("<>", Operator::NotEqual),
-    ("ne", Operator::NotEqual),
-    ("neq", Operator::NotEqual),
-    ("not_equal", Operator::NotEqual),
-    ("not_equals", Operator::NotEqual),
-    ("lt", Operator::Less),
-    ("less_than", Operator::Less),
-    ("gt", Operator::Greater),
-    ("greater_than", Operator::Greater),
-    ("lte", Operator::AtMost),
-    ("=<", Operator::AtMost),
-    ("less_than_or_equal", Operator::AtMost),
-    ("gte", Operator::AtLeast),
-    ("=>", Operator::AtLeast),
-    ("greater_than_or_equal", Operator::AtLeast),
-    ("includes", Operator::Contains),
-    ("one_of", Operator::In),
-    ("is_one_of", Operator::In),
-    ("regex", Operator::Matches),
-    ("regexp", Operator::Matches),
-    ("match", Operator::Matches),
-    ("range", Operator::Between),
-    ("some", Operator::Any),
-    ("every", Operator::All),
-    ("empty", Operator::IsEmpty),
-    ("does_not_contain", Operator::NotContains),
+/// Each operator with its names in other languages and in simple filters, for hints.
+const OTHER_NAMES: [(Operator, &[&str]); 14] = [
+    (Operator::Equal, &["=", "===", "eq", "equal", "equals", "is"]),
+    (Operator::NotEqual, &["!==", "<>", "ne", "neq", "not_equal", "not_equals"]),
+    (Operator::Less, &["lt", "less_than"]),
+    (Operator::Greater, &["gt", "greater_than"]),
+    (Operator::AtMost, &["lte", "=<", "less_than_or_equal"]),
+    (Operator::AtLeast, &["gte", "=>", "greater_than_or_equal"]),
+    (Operator::Contains, &["includes"]),
+    (Operator::In, &["one_of", "is_one_of"]),
+    (Operator::Matches, &["regex", "regexp", "match"]),
+    (Operator::Between, &["range"]),
+    (Operator::Any, &["some"]),
+    (Operator::All, &["every"]),
+    (Operator::IsEmpty, &["empty"]),
+    (Operator::NotContains, &["does_not_contain"]),
 ];
 
 /// Operators of a simple filter, beside its field: `{"field": "event.text", "contains": "urgent"}`.
@@ -149,7 +130,8 @@ impl Operator {
 
     fn meant(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
-        let other = || OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, operator)| *operator);
+        let other =
+            || OTHER_NAMES.iter().find(|(_, others)| others.contains(&name.as_str())).map(|(operator, _)| *operator);
         let near = || nearest(&name, Self::ALL.iter().map(|operator| operator.as_str())).and_then(Self::named);
         other().or_else(near)
     }

@@ -14,44 +14,11 @@ use minijinja::{
 use super::expression::{NotJson, ZONE, json};
 
 const OURS: [&str; 9] = ["all", "any", "business_days", "date", "json", "money", "parse_json", "plus_days", "truncate"];
-const MINIJINJAS: [&str; 37] = [
-    "abs",
-    "batch",
-    "bool",
-    "capitalize",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "first",
-    "float",
-    "groupby",
-    "int",
-    "items",
-    "join",
-    "last",
-    "length",
-    "lines",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "reject",
-    "rejectattr",
-    "replace",
-    "reverse",
-    "round",
-    "select",
-    "selectattr",
-    "sort",
-    "split",
-    "string",
-    "sum",
-    "title",
-    "trim",
-    "unique",
-    "upper",
+const MINIJINJAS: [&[&str]; 4] = [
+    &["abs", "batch", "bool", "capitalize", "count", "d", "default", "dictsort", "first", "float", "groupby", "int"],
+    &["items", "join", "last", "length", "lines", "list", "lower", "map", "max", "min", "reject", "rejectattr"],
+    &["replace", "reverse", "round", "select", "selectattr", "sort", "split", "string", "sum", "title", "trim"],
+    &["unique", "upper"],
 ];
 /// In bytes, of a format of dates.
 const LONGEST_FORMAT: usize = 100;
@@ -77,11 +44,11 @@ const MINOR_DIGITS: [(usize, &[&str]); 3] = [
 ];
 
 pub(in crate::automation) fn names() -> impl Iterator<Item = &'static str> {
-    OURS.into_iter().chain(MINIJINJAS)
+    OURS.into_iter().chain(MINIJINJAS.into_iter().flatten().copied())
 }
 
 pub(in crate::automation) fn exists(name: &str) -> bool {
-    OURS.contains(&name) || MINIJINJAS.contains(&name)
+    names().any(|known| known == name)
 }
 
 pub(super) fn add(engine: &mut Environment<'static>) {

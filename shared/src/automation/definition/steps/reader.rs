@@ -26,25 +26,11 @@ const LONGEST_KEY: usize = 500;
 /// The item's name in a loop without `as`.
 const USUAL_ITEM: &str = "item";
 
-/// Fields of other languages, as a hint.
-const OTHER_STEPS: [(&str, &str); 17] = [
-    ("foreach", "for_each"),
-    ("forEach", "for_each"),
-    ("for", "for_each"),
-    ("loop", "for_each"),
-    ("each", "for_each"),
-    ("iterate", "for_each"),
-    ("if", "choose"),
-    ("switch", "choose"),
-    ("branch", "choose"),
-    ("branches", "choose"),
-    ("choice", "choose"),
-    ("case", "choose"),
-    ("cases", "choose"),
-    ("when", "choose"),
-    ("sleep", "wait"),
-    ("delay", "wait"),
-    ("pause", "wait"),
+/// Each kind of step with its fields in other languages, for hints.
+const OTHER_STEPS: [(&str, &[&str]); 3] = [
+    ("for_each", &["foreach", "forEach", "for", "loop", "each", "iterate"]),
+    ("choose", &["if", "switch", "branch", "branches", "choice", "case", "cases", "when"]),
+    ("wait", &["sleep", "delay", "pause"]),
 ];
 
 const A_LOOP: &str = "{\"id\": \"each\", \"for_each\": \"{{rows}}\", \"as\": \"row\", \"actions\": [{\"id\", \"tool\", \"parameters\"}]}";
@@ -168,8 +154,9 @@ impl<'v> StepReader<'v> {
     ) -> Option<Step> {
         let has = |name: &str| value.get(name).is_some_and(|value| !value.is_null());
         if !["tool", "for_each", "choose", "wait"].into_iter().any(has) {
-            let other = OTHER_STEPS.iter().find(|(other, _)| has(other));
-            if let Some((other, meant)) = other {
+            let mut others =
+                OTHER_STEPS.iter().flat_map(|(meant, others)| others.iter().map(move |other| (meant, other)));
+            if let Some((meant, other)) = others.find(|(_, other)| has(other)) {
                 let message = format!("There is no field {other} here.");
                 let example = match *meant {
                     "for_each" => A_LOOP,
