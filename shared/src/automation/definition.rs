@@ -429,9 +429,9 @@ fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
 fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> (AutomationBody, Vec<Step>) {
     let actions = members.get("actions");
     if actions.is_none() {
-        members.refuse("catch", "a prompt has no actions that could fail");
+        members.refuse(&["catch"], "a prompt has no actions that could fail");
     }
-    let catch = members.get("catch");
+    members.get("catch");
     let prompt: Map<String, Value> = PROMPT_FIELDS
         .into_iter()
         .filter_map(|name| members.get(name).map(|value| (name.to_owned(), value.clone())))
@@ -448,16 +448,14 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> (Autom
             members.unlist(["actions"]);
             (AutomationBody::Prompt(prompt), Vec::new())
         }
-        Some(actions) => {
+        Some(_) => {
             members.unlist(PROMPT_FIELDS);
             if let Some(name) = prompt.keys().next() {
                 let message =
                     format!("An automation has either actions or a prompt, but this one has actions and {name}.");
                 members.error(Code::WrongBody, name, message, "Remove one of the two.");
             }
-            let (place, catch_place) = (members.path("actions"), members.path("catch"));
-            let catch = catch.map(|catch| (catch, catch_place.as_str()));
-            let (steps, catch) = StepReader::of(variables).read((actions, &place), catch, members.report);
+            let (steps, catch) = StepReader::of(variables).read(members);
             (AutomationBody::Actions(steps), catch)
         }
     }

@@ -72,11 +72,14 @@ impl<'a, 'd> Members<'a, 'd> {
 
     pub(super) fn error(&mut self, code: Code, name: &str, message: impl Into<String>, hint: impl Into<String>) {
         let diagnostic = Diagnostic::error(code, self.path(name), message, hint);
-        let found = self.given(name).filter(|found| !found.is_null());
-        self.report.push(match found {
+        self.report.push(match self.present(name) {
             Some(found) => diagnostic.found(found),
             None => diagnostic,
         });
+    }
+
+    pub(super) fn present(&self, name: &str) -> Option<&'a Value> {
+        self.given(name).filter(|value| !value.is_null())
     }
 
     /// As [`StrictObject::get`], for a field or its alias.
@@ -194,15 +197,18 @@ impl<'a, 'd> Members<'a, 'd> {
         object
     }
 
-    /// Reports a field that has no meaning in this combination.
-    pub(super) fn refuse(&mut self, name: &'static str, because: &str) {
-        self.unlist([name]);
-        if self.get(name).is_some() {
-            self.error(Code::UnknownField, name, format!("{name} has no meaning here: {because}."), "Leave it out.");
+    /// Reports fields that have no meaning in this combination.
+    pub(super) fn refuse(&mut self, names: &[&'static str], because: &str) {
+        for name in names {
+            self.unlist([*name]);
+            if self.get(name).is_some() {
+                let message = format!("{name} has no meaning here: {because}.");
+                self.error(Code::UnknownField, name, message, "Leave it out.");
+            }
         }
     }
 
-    pub(in crate::automation) fn finish(self) {
+    pub(in crate::automation) fn finish(&mut self) {
         let (unknown, known) = self.unknown();
         let pointer = self.place().to_owned();
         for (name, value) in unknown.into_iter().take(MOST_UNKNOWN) {
