@@ -73,7 +73,6 @@ pub struct Polling {
     pub tool_params: Map<String, Value>,
     /// Path of the list in the answer; empty for the whole answer.
     pub items: Option<String>,
-    /// Path of the id in an item.
     pub id: Option<String>,
     pub polling_interval_minutes: u64,
     pub filter: Option<Condition>,
@@ -172,7 +171,6 @@ fn example(trigger_type: &str) -> &'static str {
     }
 }
 
-/// The service or own hook of events, with type and filters.
 pub(super) fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
     if config.get("hook").is_some() {
         return own_hook(config);

@@ -56,11 +56,8 @@ pub struct Clause {
     pub case_insensitive: bool,
 }
 
-/// Reads one condition.
 struct Reader<'d> {
-    /// Clauses so far.
     count: usize,
-    /// The depth of groups.
     depth: usize,
     /// Within a condition about an item of a list.
     in_list: bool,
@@ -149,7 +146,6 @@ impl Operator {
         matches!(self, Self::Exists | Self::NotExists)
     }
 
-    /// Whether its value is a condition about the items of a list.
     pub const fn is_about_items(self) -> bool {
         matches!(self, Self::Any | Self::All | Self::None)
     }
@@ -170,7 +166,6 @@ impl Clause {
 }
 
 impl Condition {
-    /// Parses a condition, and reports all its mistakes.
     pub(in crate::automation) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
         Reader { count: 0, depth: 1, in_list: false, diagnostics }.read(value, pointer)
     }

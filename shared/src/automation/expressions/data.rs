@@ -119,12 +119,10 @@ impl Outputs {
         self.given.insert(name.to_owned(), Arc::new(output.into()));
     }
 
-    /// The output of this name, if its action gave one.
     pub(in crate::automation) fn given(&self, name: &str) -> Option<&Value> {
         self.given.get(name).map(|output| output.value())
     }
 
-    /// All outputs that were given, by name.
     pub(in crate::automation) fn all_given(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.given.iter().map(|(name, output)| (name.as_str(), output.value()))
     }
@@ -142,7 +140,6 @@ impl Outputs {
     }
 }
 
-/// The data of a run or of a trigger.
 #[derive(Debug, Clone)]
 pub struct Data<'a> {
     /// Take precedence over everything else.
@@ -158,6 +155,10 @@ pub struct Data<'a> {
     pub item: Option<(&'a str, &'a Value)>,
 }
 
+pub(in crate::automation) fn zone_named(name: Option<&Value>) -> Option<TimeZone> {
+    TimeZone::get(name?.as_str()?).ok()
+}
+
 enum Root<'d> {
     Value(&'d Value),
     Lowered(&'d Lowered<'d>),
@@ -165,6 +166,18 @@ enum Root<'d> {
 }
 
 impl<'a> Data<'a> {
+    /// Without outputs, in the user's zone.
+    pub fn of_trigger(
+        variables: &'a Map<String, Value>,
+        trigger_data: &'a Lowered<'a>,
+        user: &'a Value,
+        now: Timestamp,
+    ) -> Self {
+        static NO_OUTPUTS: Outputs = Outputs { given: BTreeMap::new(), lacking: BTreeMap::new() };
+        let zone = zone_named(user.get("timezone")).unwrap_or(TimeZone::UTC);
+        Self { variables, outputs: &NO_OUTPUTS, trigger_data, user, now, zone, item: None }
+    }
+
     pub fn get(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let (root, rest) = self.root(path)?;
         match root {

@@ -11,7 +11,7 @@ use minijinja::{
     value::{Serde, Value},
 };
 
-use super::expression::{NotJson, ZONE, json};
+use super::expression::{Failed, ZONE, json};
 
 const OURS: [&str; 9] = ["all", "any", "business_days", "date", "json", "money", "parse_json", "plus_days", "truncate"];
 const MINIJINJAS: [&[&str]; 4] = [
@@ -151,8 +151,8 @@ fn parse_json(text: &str) -> Result<Value, Error> {
 fn text_of_json(value: &Value) -> Result<String, Error> {
     match json(value, 0, &mut LARGEST_JSON.clone()) {
         Ok(value) => Ok(value.to_string()),
-        Err(NotJson::TooLarge) => Err(wrong(format_args!("json writes at most {LARGEST_JSON} bytes"))),
-        Err(NotJson::Because(problem)) => Err(wrong(problem)),
+        Err(Failed::Because(problem)) => Err(wrong(problem)),
+        Err(_) => Err(wrong(format_args!("json writes at most {LARGEST_JSON} bytes"))),
     }
 }
 

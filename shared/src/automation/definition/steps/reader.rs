@@ -40,7 +40,6 @@ const A_PAUSE: &str = "{\"id\": \"pause\", \"wait\": {\"minutes\": 30}}";
 
 type Names = BTreeSet<String>;
 
-/// Reads the steps of one definition.
 pub(in crate::automation::definition) struct StepReader<'v> {
     variables: &'v Map<String, Value>,
     ids: BTreeSet<String>,
@@ -110,11 +109,10 @@ impl<'v> StepReader<'v> {
                 return Vec::new();
             }
         };
-        if self.depth > DEEPEST_STEPS {
-            let message = format!(
-                "There are {} loops and branches around these actions; the limit is {DEEPEST_STEPS}.",
-                self.depth
-            );
+        let depth = self.depth;
+        if depth > DEEPEST_STEPS {
+            let message =
+                format!("There are {depth} loops and branches around these actions; the limit is {DEEPEST_STEPS}.");
             let hint = "Move them out: let an earlier action prepare the list, or split the automation.";
             members.report.push(Diagnostic::error(Code::TooLarge, place, message, hint));
             return Vec::new();
