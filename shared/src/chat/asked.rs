@@ -54,7 +54,6 @@ impl Consent {
         }
     }
 
-    /// Whether a decision's stored message approves.
     pub(super) fn is_approval(message: &str) -> bool {
         message.starts_with(Self::WORDS_OF_APPROVAL)
     }
