@@ -28,7 +28,10 @@ use crate::{
     execution::{ExecutionRequest, Executor},
     models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, ToolId, ToolRef},
     store::{Services, Tools},
-    tool::{CallContext, CallableTool, Origin, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
+    tool::{
+        CallContext, CallableTool, Conversation, Origin, ToolOutcome, ToolSpec, Toolbox, Unavailable,
+        arguments::Checked,
+    },
 };
 
 const LONGEST_NAME: usize = 64;
@@ -169,7 +172,7 @@ impl Catalogue {
                 if let Some(reason) = tool.needs_call() {
                     return Err(Unavailable::NeedsCall(reason));
                 }
-                tool.spec.name = callable_name(&tool.spec.name);
+                tool.spec = ToolSpec { name: callable_name(&tool.spec.name), ..tool.spec_in(&Conversation::default()) };
                 let reference = ToolRef::Organization { id: *id, version: Some(row.bound_version()) };
                 Ok(CatalogueTool::of(reference, Body::Action(Box::new(tool))))
             }
