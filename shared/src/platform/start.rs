@@ -7,7 +7,10 @@ use super::{Platform, Result};
 macro_rules! main {
     ($serve:path, $deps:path, $handle:expr $(,)?) => {
         fn main() -> $crate::platform::Result<()> {
-            $crate::platform::start(async |platform| $serve(env!("CARGO_PKG_NAME"), $deps(&platform)?, $handle).await)
+            $crate::platform::start(async |platform| {
+                // On the heap: the nested futures reach the compiler's limits.
+                Box::pin($serve(env!("CARGO_PKG_NAME"), $deps(&platform)?, $handle)).await
+            })
         }
     };
 }
@@ -15,6 +18,5 @@ macro_rules! main {
 /// Serves on one thread, with the platform of this process.
 pub fn start(serve: impl AsyncFnOnce(Platform) -> Result<()>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // On the heap: the nested futures reach the compiler's limits.
-    runtime.block_on(Box::pin(async { serve(Platform::from_env().await?).await }))
+    runtime.block_on(async { serve(Platform::from_env().await?).await })
 }
