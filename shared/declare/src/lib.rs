@@ -1,7 +1,9 @@
-//! Macros that declare routes, bodies and answers: `#[operation]`, `#[derive(Body)]` and `#[derive(Described)]`.
+//! Macros that declare routes, bodies, answers and names: `#[operation]`, `#[derive(Body)]`, `#[derive(Described)]` and
+//! `#[derive(Names)]`.
 //!
-//! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs` and `described.rs`.
+//! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs`, `described.rs` and `names.rs`.
 
+mod names;
 mod operation;
 mod structure;
 
@@ -44,6 +46,18 @@ pub fn body(item: TokenStream) -> TokenStream {
 pub fn described(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     structure::described(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// The names of an enum's variants, spelled as serde spells them: `ALL`, `NAMES`, `as_str`, `named`, `Display` and `FromStr`. For
+/// variants with data only `as_str`.
+///
+/// - `#[serde(rename_all = "…", rename = "…", alias = "…")]` work without serde too.
+/// - `#[names(never_given)]` on a variant: no text names it.
+/// - `#[names(problem = "…")]`: shown for an unknown name, in place of `must be one of …`.
+#[proc_macro_derive(Names, attributes(names, serde))]
+pub fn names(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    names::names(&item).unwrap_or_else(Error::into_compile_error).into()
 }
 
 fn doc(attributes: &[Attribute]) -> String {

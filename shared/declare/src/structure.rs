@@ -13,7 +13,7 @@ use crate::doc;
 type Keywords = Vec<(String, Expr)>;
 
 /// A type: the name of its schema, its doc comment and keywords, and how serde writes it.
-struct Whole {
+pub(crate) struct Whole {
     /// `MemberView` is described as `Member`, unless `#[schema(name = "…")]` says otherwise.
     component: String,
     /// Set by `name`: an enum with it has a schema of its own.
@@ -26,7 +26,7 @@ struct Whole {
 }
 
 impl Whole {
-    fn of(item: &DeriveInput) -> Result<Self> {
+    pub(crate) fn of(item: &DeriveInput) -> Result<Self> {
         let name = item.ident.to_string();
         let mut whole = Self {
             component: name.strip_suffix("View").unwrap_or(&name).to_owned(),
@@ -145,7 +145,7 @@ fn name_of(path: &Path) -> String {
 }
 
 /// Each word of `#[serde(word, word = "value")]`.
-fn serde(attributes: &[Attribute], mut found: impl FnMut(&str, Option<String>)) -> Result<()> {
+pub(crate) fn serde(attributes: &[Attribute], mut found: impl FnMut(&str, Option<String>)) -> Result<()> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         attribute.parse_nested_meta(|meta| {
             let value = meta.value().and_then(syn::parse::ParseBuffer::parse::<LitStr>).ok();
@@ -278,7 +278,7 @@ fn of_variant(variant: &Variant, whole: &Whole) -> Result<TokenStream> {
     }})
 }
 
-fn variant_name(variant: &Variant, whole: &Whole) -> Result<String> {
+pub(crate) fn variant_name(variant: &Variant, whole: &Whole) -> Result<String> {
     let plain = variant.ident.to_string();
     let mut name = match whole.case.as_deref() {
         Some("snake_case") => snake(&plain),

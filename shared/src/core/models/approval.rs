@@ -1,13 +1,11 @@
 //! Approvals: a person's decision before an action of a run.
 
-use std::str::FromStr;
-
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId, named};
-use crate::described::Described;
+use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId};
+use crate::{described::Described, names::Names};
 
 /// A row of `approvals`: one action of a run with exactly these arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,7 +60,7 @@ impl Approval {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "ApprovalStatus")]
 pub enum ApprovalStatus {
@@ -71,30 +69,6 @@ pub enum ApprovalStatus {
     Refused,
     Expired,
     Cancelled,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of pending, approved, refused, expired, cancelled")]
-pub struct NotAnApprovalStatus;
-
-impl ApprovalStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Refused => "refused",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl FromStr for ApprovalStatus {
-    type Err = NotAnApprovalStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAnApprovalStatus)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +97,8 @@ pub struct ApprovalRule {
     pub outside: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
+#[serde(rename_all = "snake_case")]
 pub enum ApprovalEffect {
     Email,
     Sms,
@@ -134,14 +109,6 @@ pub enum ApprovalEffect {
 }
 
 impl ApprovalEffect {
-    pub const NAMES: [&'static str; 6] = ["email", "sms", "message", "call", "payment", "any"];
-
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Email, Self::Sms, Self::Message, Self::Call, Self::Payment, Self::Any]
-            .into_iter()
-            .find(|it| it.as_str() == name)
-    }
-
     pub const fn holds(self, effect: ToolEffect) -> bool {
         match (self, effect) {
             (_, ToolEffect::None) => false,
@@ -153,17 +120,6 @@ impl ApprovalEffect {
             | (Self::Call, ToolEffect::Call)
             | (Self::Payment, ToolEffect::Payment) => true,
             _ => false,
-        }
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Email => "email",
-            Self::Sms => "sms",
-            Self::Message => "message",
-            Self::Call => "call",
-            Self::Payment => "payment",
-            Self::Any => "any",
         }
     }
 }

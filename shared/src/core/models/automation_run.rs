@@ -1,15 +1,13 @@
 //! Runs of automations: request, progress and steps.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
     ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, RunPause, Spent,
-    Timestamp, UserId, named,
+    Timestamp, UserId,
 };
-use crate::described::Described;
+use crate::{described::Described, names::Names};
 
 /// Small, because every step writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -188,7 +186,7 @@ pub enum RunTrigger {
 /// `completed` has a result that fits, or no action that failed; with `partial_failure` some did. A limit that was reached ends a
 /// run with the best result that could be made by then, if any; with `run_limit` it did not begin, for its automation, or the
 /// organization in dry runs, had begun as many within the hour as it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "RunStatus")]
 pub enum RunStatus {
@@ -207,41 +205,9 @@ pub enum RunStatus {
     TimeLimit,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "must be one of queued, running, waiting_for_approval, completed, partial_failure, failed, cancelled, run_limit, iteration_limit, call_limit, token_limit, cost_limit, time_limit"
-)]
-pub struct NotARunStatus;
-
 impl RunStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::WaitingForApproval => "waiting_for_approval",
-            Self::Completed => "completed",
-            Self::PartialFailure => "partial_failure",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::RunLimit => "run_limit",
-            Self::IterationLimit => "iteration_limit",
-            Self::CallLimit => "call_limit",
-            Self::TokenLimit => "token_limit",
-            Self::CostLimit => "cost_limit",
-            Self::TimeLimit => "time_limit",
-        }
-    }
-
     pub const fn is_over(self) -> bool {
         !matches!(self, Self::Queued | Self::Running | Self::WaitingForApproval)
-    }
-}
-
-impl FromStr for RunStatus {
-    type Err = NotARunStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotARunStatus)
     }
 }
 

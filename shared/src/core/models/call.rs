@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentId, ClaimCheck, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack,
-    ReturningTransfer, Timestamp, ToolId, named,
+    ReturningTransfer, Timestamp, ToolId,
 };
-use crate::described::Described;
+use crate::{described::Described, names::Names};
 
 /// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl FromStr for CallId {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallStatus {
     Scheduled,
@@ -67,21 +67,9 @@ pub enum CallStatus {
     Ended,
     NotFound,
     DeletionFailed,
+    /// Also an unknown word of VAPI's.
     #[serde(other)]
     Other,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of scheduled, queued, ringing, in-progress, forwarding, ended, not-found, deletion-failed, other")]
-pub struct NotACallStatus;
-
-impl FromStr for CallStatus {
-    type Err = NotACallStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // An unknown word of VAPI's is read as `other`; in a request it is a mistake.
-        named(text).filter(|status| *status != Self::Other || text == "other").ok_or(NotACallStatus)
-    }
 }
 
 impl CallStatus {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, HookId, OrganizationId, Owned, SecretId, Timestamp, named};
-use crate::described::Described;
+use super::{AutomationId, HookId, OrganizationId, Owned, SecretId, Timestamp};
+use crate::{described::Described, names::Names};
 
 /// A row of `hooks`. The id is part of the address and cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub struct Hook {
 }
 
 /// The proof of a hook's requests, see [`crate::webhooks`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
     Slack,
@@ -133,7 +133,7 @@ pub struct HookSecretRef {
     pub created_at: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum HookStatus {
     /// Without a secret: only a handshake that brings one is accepted.
@@ -141,16 +141,4 @@ pub enum HookStatus {
     Active,
     /// The service reported that the organization revoked its access.
     Ended,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of pending, active, ended")]
-pub struct NotAHookStatus;
-
-impl std::str::FromStr for HookStatus {
-    type Err = NotAHookStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAHookStatus)
-    }
 }

@@ -1,28 +1,17 @@
 //! A request that is read back to the caller before it counts.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Timestamp, named};
+use super::Timestamp;
+use crate::names::Names;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Confirm {
     /// The second time it is called with the same arguments, after the caller heard them and spoke.
     ReadBack,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be read_back")]
-pub struct NotAConfirmation;
-
-impl FromStr for Confirm {
-    type Err = NotAConfirmation;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAConfirmation)
-    }
 }
 
 /// The latest request of a call that was read back.

@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{cut::fit, described::Described};
+use crate::{cut::fit, described::Described, names::Names};
 
 use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
@@ -84,7 +84,7 @@ pub struct ThreadSummary {
     pub at: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
     User,
@@ -171,7 +171,7 @@ pub struct PlannedCall {
     pub of_front_end: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
     /// It has begun; the outcome is unknown.
@@ -186,20 +186,6 @@ pub enum TurnCall {
     /// Of a newer version.
     #[serde(other)]
     Unknown,
-}
-
-impl TurnCall {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Unconfirmed => "unconfirmed",
-            Self::NotCalled => "not_called",
-            Self::Refused => "refused",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// A tool's result: `{"tool", "arguments", "outcome", "effect", "result"}`, and the data of its receipt.
@@ -357,7 +343,7 @@ fn role_as_text<S: Serializer>(role: &Option<Role>, serializer: S) -> Result<S::
 /// An unknown role is read as the highest, because a newer version's restriction must hold.
 fn role_or_owner<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Role>, D::Error> {
     let named = Option::<String>::deserialize(deserializer)?;
-    let known = |name: String| Role::ALL.into_iter().find(|role| role.as_str() == name).unwrap_or(Role::Owner);
+    let known = |name: String| Role::named(&name).unwrap_or(Role::Owner);
     Ok(named.map(known))
 }
 
