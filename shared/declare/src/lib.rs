@@ -1,5 +1,5 @@
-//! Macros that declare routes, bodies, answers and names: `#[operation]`, `#[derive(Body)]`, `#[derive(Described)]` and
-//! `#[derive(Names)]`.
+//! Macros that declare routes, bodies, answers, names and rows: `#[operation]`, `#[derive(Body)]`, `#[derive(Described)]`,
+//! `#[derive(Names)]` and `#[skip_serializing_none]`.
 //!
 //! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs`, `described.rs` and `names.rs`.
 
@@ -8,7 +8,7 @@ mod operation;
 mod structure;
 
 use proc_macro::TokenStream;
-use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, Lit, Meta, parse_macro_input};
+use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, ItemStruct, Lit, Meta, parse_macro_input};
 
 /// Declares the route of a handler: `#[operation(POST "/api/{slug}/members", Admin, also(409), resource(AddMember))]`.
 ///
@@ -58,6 +58,14 @@ pub fn described(item: TokenStream) -> TokenStream {
 pub fn names(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     names::names(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// serde leaves out each `Option` of the struct that is `None`, unless the field has an attribute of its own for that. It stands
+/// above `#[derive(Serialize)]`.
+#[proc_macro_attribute]
+pub fn skip_serializing_none(_: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as ItemStruct);
+    structure::skip_serializing_none(item).unwrap_or_else(Error::into_compile_error).into()
 }
 
 fn doc(attributes: &[Attribute]) -> String {

@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{
-    Attribute, Data, DataEnum, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, MetaNameValue, Path, Result,
-    Token, Type, Variant, punctuated::Punctuated,
+    Attribute, Data, DataEnum, DeriveInput, Error, Expr, Field, Fields, Ident, ItemStruct, LitStr, MetaNameValue, Path,
+    Result, Token, Type, Variant, parse_quote, punctuated::Punctuated,
 };
 
 use crate::doc;
@@ -294,6 +294,23 @@ pub(crate) fn variant_name(variant: &Variant, whole: &Whole) -> Result<String> {
         }
     })?;
     Ok(name)
+}
+
+pub(crate) fn skip_serializing_none(mut item: ItemStruct) -> Result<TokenStream> {
+    if !item.attrs.iter().any(|attribute| attribute.path().is_ident("derive")) {
+        return Err(Error::new_spanned(&item.ident, "skip_serializing_none stands above derive"));
+    }
+    for field in &mut item.fields {
+        let mut has_its_own = false;
+        serde(&field.attrs, |word, _| has_its_own |= word.starts_with("skip_serializing"))?;
+        if let Type::Path(of) = &field.ty
+            && of.path.segments.last().is_some_and(|last| last.ident == "Option")
+            && !has_its_own
+        {
+            field.attrs.push(parse_quote!(#[serde(default, skip_serializing_if = "Option::is_none")]));
+        }
+    }
+    Ok(item.into_token_stream())
 }
 
 fn snake(pascal: &str) -> String {

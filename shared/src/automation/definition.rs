@@ -225,7 +225,6 @@ impl Definition {
         all_steps(self.steps()).into_iter().chain(all_steps(&self.catch)).collect()
     }
 
-    /// Ids of the steps within a `catch`.
     pub fn caught_ids(&self) -> HashSet<&str> {
         let of_steps = all_steps(self.steps()).into_iter().flat_map(|step| all_steps(step.catch()));
         of_steps.chain(all_steps(&self.catch)).filter_map(Step::id).collect()

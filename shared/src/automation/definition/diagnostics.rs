@@ -99,6 +99,7 @@ pub enum Code {
 }
 
 /// One mistake, with its place and the next step.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct Diagnostic {
     pub severity: Severity,
@@ -108,9 +109,7 @@ pub struct Diagnostic {
     pub pointer: String,
     pub message: String,
     /// The value at the pointer, cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     pub hint: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -119,7 +118,6 @@ pub struct Diagnostic {
     #[serde(skip_serializing_if = "is_none_more")]
     #[schema(minimum = 1)]
     pub allowed_more: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
     /// Operations of JSON Patch (RFC 6902) on the definition that repair it, if one repair is likely.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -286,7 +284,6 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Adds repairs of the definition that was checked.
     pub(in crate::automation) fn with_repairs(mut self, definition: &Value) -> Self {
         self.diagnostics.iter_mut().for_each(|diagnostic| add_repair(diagnostic, definition));
         self

@@ -99,7 +99,6 @@ pub struct AwaitedEvent {
     pub service: String,
     pub event_type: String,
     pub filters: Option<Condition>,
-    /// The filter as it is written.
     pub written_filters: Option<Value>,
     /// Minutes.
     pub timeout: u64,

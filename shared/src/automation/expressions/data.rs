@@ -129,7 +129,6 @@ impl Outputs {
         self.given.get(name).map(|output| output.value())
     }
 
-    /// All outputs that were given, by name.
     pub(in crate::automation) fn all_given(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.given.iter().map(|(name, output)| (name.as_str(), output.value()))
     }

@@ -27,7 +27,6 @@ use crate::{
 /// No zone is further from UTC.
 const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The output of a loop.
 static OF_A_LOOP: LazyLock<Value> = LazyLock::new(|| {
     json!({"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {
         "key": {"type": "string"}, "succeeded": {"type": "boolean"}, "error": {"type": "string"}, "outputs": {"type": "object"},

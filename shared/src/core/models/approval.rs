@@ -8,11 +8,11 @@ use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, T
 use crate::{described::Described, names::Names};
 
 /// A row of `approvals`: one action of a run with exactly these arguments.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
     pub organization_id: OrganizationId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
     pub run_id: RunId,
     pub action_id: String,
@@ -26,17 +26,12 @@ pub struct Approval {
     /// [`arguments_hash`] of the real arguments.
     pub arguments_hash: String,
     /// A sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub status: ApprovalStatus,
     pub valid_until: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<UserId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

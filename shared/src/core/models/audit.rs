@@ -41,7 +41,6 @@ impl Actor {
         Self { organization_id: *organization_id, user_id: user_id.clone(), role: *role, via: None }
     }
 
-    /// An agent with the rights of `member`.
     pub fn agent_of(member: &Member) -> Self {
         Self { via: Some(Via::Agent), ..Self::of(member) }
     }

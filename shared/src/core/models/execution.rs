@@ -12,17 +12,15 @@ use crate::{described::Described, names::Names};
 const NOT_KEPT: &str = "[not kept]";
 
 /// A row of `executions`: the history of a tool, redacted (`redaction::Unredacted`).
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Execution {
     pub id: ExecutionId,
     pub organization_id: OrganizationId,
     pub tool_id: ToolId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// If known; for the erasure of a number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<CallerHash>,
     /// Without the caller; for the erasure too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -31,21 +29,17 @@ pub struct Execution {
     pub trigger: ExecutionOrigin,
     pub status: ExecutionStatus,
     /// Why it failed: the sentence for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Of a failure; absent in rows of an older version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// The model's arguments, by name.
     #[serde(default, deserialize_with = "values_or_names")]
     pub arguments: Map<String, Value>,
     /// The answer to the model; absent while queued, and without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// Dropped arguments that the tool does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_at: Option<Timestamp>,
     pub started_at: Timestamp,
     /// Milliseconds.

@@ -30,6 +30,5 @@ pub enum Limit {
     PerMinute,
     PerHour,
     PerDay,
-    /// Of one person.
     PerPersonAndDay,
 }

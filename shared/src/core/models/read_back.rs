@@ -15,6 +15,7 @@ pub enum Confirm {
 }
 
 /// The latest request of a call that was read back.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBack {
     /// Of the tool and its arguments.
@@ -22,19 +23,15 @@ pub struct ReadBack {
     /// When the model was given the sentence.
     pub at: Timestamp,
     /// VAPI's id of the tool call, which a redelivery keeps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
     /// Who spoke since, in the order of VAPI's messages.
     pub heard: Vec<SpeechTurn>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_by: Option<String>,
     /// Digests of the effects it asks for, of each recipient too. Requests of an older version have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<String>,
     /// The latest request before it that the caller confirmed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_before: Option<ConfirmedRequest>,
 }
 

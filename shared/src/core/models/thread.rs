@@ -95,6 +95,7 @@ pub enum ChatRole {
 }
 
 /// A message of a conversation: an item of `threads` whose part is `m#000001`.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadMessage {
     /// The first is 1.
@@ -104,16 +105,12 @@ pub struct ThreadMessage {
     pub role: ChatRole,
     pub content: String,
     /// The idempotency name of its request. An answer holds it if the request had no words of the person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Tool results before this answer: a list of [`ToolResult`]s as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_results: Option<String>,
     /// The widget beside the text, as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widget: Option<String>,
     /// The answer's `metadata` as JSON text, for a repeated request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
     pub created_at: Timestamp,
 }
@@ -126,14 +123,13 @@ impl ThreadMessage {
 }
 
 /// A turn without an answer, written as it happens: for a reload, a second tab, and resuming after a crash.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
     /// Counted from 1 in its thread.
     pub turn: u32,
     /// The name of its request, later stored with the message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// Empty if the request brought results of the front end.
     #[serde(default)]
@@ -146,7 +142,6 @@ pub struct RunningTurn {
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub iteration: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTurn>,
 }
 

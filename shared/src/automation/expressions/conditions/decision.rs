@@ -129,7 +129,6 @@ impl Clause {
         })
     }
 
-    /// The templates in the value.
     fn templates(&self) -> impl Iterator<Item = Template> {
         texts_of(&self.value).into_iter().filter(|text| text.contains("{{")).map(|text| Template::parse(text).0)
     }
