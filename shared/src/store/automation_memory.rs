@@ -238,13 +238,8 @@ impl AutomationMemory {
         deadline: Deadline,
     ) -> Result<Result<(), OutOfTime>> {
         let mut keys = vec![place_of(organization, &automation.to_string())];
-        let values = self.of(organization, automation).attributes("#place").now();
-        values
-            .each_page(|items| {
-                keys.extend(items.iter().filter_map(place_in).map(|place| place_of(organization, &place)));
-                Ok(())
-            })
-            .await?;
+        let values = self.of(organization, automation).attributes("#place").now().items().await?;
+        keys.extend(values.iter().filter_map(place_in).map(|place| place_of(organization, &place)));
         self.table.delete_all(keys, deadline).await
     }
 

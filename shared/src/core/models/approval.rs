@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId};
+use super::{ApprovalId, AutomationId, OrganizationId, RunId, Timestamp, ToolEffect, UserId};
 use crate::{described::Described, names::Names};
 
 /// A row of `approvals`: one action of a run with exactly these arguments.
@@ -37,12 +37,6 @@ pub struct Approval {
     pub updated_at: Timestamp,
     /// When DynamoDB may drop the row; seconds since 1970.
     pub expires_at: i64,
-}
-
-impl Owned for Approval {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
 }
 
 impl Approval {

@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name};
+use super::{AutomationId, AutomationQuotas, OrganizationId, RunId, Timestamp, ToolId, UserId, folded_name};
 use crate::{described::Described, names::Names};
 
 /// An automation. Name, description and trigger are those of its newest version.
@@ -55,12 +55,6 @@ pub struct Automation {
     pub deleting: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-}
-
-impl Owned for Automation {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
 }
 
 impl Automation {

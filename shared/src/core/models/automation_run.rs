@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, RunPause, Spent,
-    Timestamp, UserId,
+    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, RunId, RunPause, Spent, Timestamp,
+    UserId,
 };
 use crate::{described::Described, names::Names};
 
@@ -139,12 +139,6 @@ impl AutomationRun {
             None => "It was cancelled.".to_owned(),
         };
         self.error.clone().or_else(|| (self.status == RunStatus::Cancelled).then(cancelled))
-    }
-}
-
-impl Owned for AutomationRun {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
     }
 }
 

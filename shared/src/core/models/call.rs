@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, ClaimCheck, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack,
+    AgentId, ClaimCheck, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, PhoneNumberId, ReadBack,
     ReturningTransfer, Timestamp, ToolId,
 };
 use crate::{described::Described, names::Names};
@@ -423,17 +423,5 @@ impl Call {
 
     pub fn is_over(&self) -> bool {
         self.ended_at.is_some() || self.status.is_some_and(CallStatus::is_over)
-    }
-}
-
-impl Owned for PlacingCall {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
-}
-
-impl Owned for Call {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, HookId, OrganizationId, Owned, SecretId, Timestamp};
+use super::{AutomationId, HookId, OrganizationId, SecretId, Timestamp};
 use crate::{described::Described, names::Names};
 
 /// A row of `hooks`. The id is part of the address and cannot be guessed.
@@ -109,12 +109,6 @@ pub enum SignatureEncoding {
     #[default]
     Hex,
     Base64,
-}
-
-impl Owned for Hook {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
 }
 
 /// A hook's secret: the last part of its name in Secrets Manager.

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, OrganizationId, Owned, PhoneNumberId, Timestamp};
+use super::{AgentId, OrganizationId, PhoneNumberId, Timestamp};
 
 /// A number in E.164: `+`, then 7 to 15 digits, the first not 0.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -85,12 +85,6 @@ pub struct PhoneNumber {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 const fn none(wait_ms: &u32) -> bool {
     *wait_ms == 0
-}
-
-impl Owned for PhoneNumber {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
 }
 
 #[cfg(test)]

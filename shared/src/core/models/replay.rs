@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, EventId, OrganizationId, Owned, ReplayId, RunId, Timestamp, UserId};
+use super::{AutomationId, EventId, OrganizationId, ReplayId, RunId, Timestamp, UserId};
 use crate::{described::Described, names::Names};
 
 /// A row of `replays`.
@@ -65,12 +65,6 @@ impl Replay {
 
 /// Skipped runs by [`SkipReason`]; reasons of a newer version are kept.
 pub type SkippedRuns = BTreeMap<String, u32>;
-
-impl Owned for Replay {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
-}
 
 /// The events that a replay covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
