@@ -60,8 +60,7 @@ pub fn names(item: TokenStream) -> TokenStream {
     names::names(&item).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// serde leaves out each `Option` of the struct that is `None`, unless the field has an attribute of its own for that. It stands
-/// above `#[derive(Serialize)]`.
+/// Above `#[derive(Serialize)]`: leaves out each `None` of the struct, unless the field says otherwise.
 #[proc_macro_attribute]
 pub fn skip_serializing_none(_: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemStruct);

@@ -6,7 +6,6 @@ use syn::{Data, DeriveInput, Error, Ident, LitStr, Result, Variant};
 
 use crate::structure::{Whole, serde, variant_name};
 
-/// A variant without data.
 struct Named<'a> {
     ident: &'a Ident,
     name: String,

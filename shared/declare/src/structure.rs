@@ -332,3 +332,39 @@ fn camel(snake: &str) -> String {
         name + &begin.to_ascii_uppercase() + rest
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped(item: ItemStruct) -> String {
+        skip_serializing_none(item).map_or_else(|error| error.to_string(), |tokens| tokens.to_string())
+    }
+
+    #[test]
+    fn an_absent_value_is_left_out_unless_its_field_says_otherwise() {
+        let row = skipped(parse_quote! {
+            #[derive(Serialize)]
+            struct Row {
+                id: String,
+                name: Option<String>,
+                #[serde(rename = "at")]
+                created_at: std::option::Option<u64>,
+                #[serde(default, skip_serializing)]
+                lease: Option<u64>,
+            }
+        });
+        assert_eq!(row.matches("skip_serializing_if").count(), 2, "{row}");
+        assert_eq!(row.matches("default").count(), 3, "{row}");
+    }
+
+    #[test]
+    fn below_its_derive_the_attribute_would_come_too_late() {
+        let row = skipped(parse_quote!(
+            struct Row {
+                name: Option<String>,
+            }
+        ));
+        assert_eq!(row, "skip_serializing_none stands above derive");
+    }
+}

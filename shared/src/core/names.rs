@@ -2,7 +2,7 @@
 
 pub use declare::Names;
 
-/// A text that names no variant; it shows as the problem: `must be one of …`.
+/// A text that names no variant. Shown as `must be one of …`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnknownName(pub &'static str);

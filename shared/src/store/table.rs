@@ -187,7 +187,6 @@ impl Query {
         Self { newest_first: true, ..self }
     }
 
-    /// The items of all pages.
     pub(super) async fn items(&self) -> Result<Vec<Item>> {
         let mut all = Vec::new();
         self.each_page(|items| {

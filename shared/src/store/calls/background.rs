@@ -33,7 +33,6 @@ pub enum AddedToCall {
 }
 
 const TOLD: &str = "#background_told = list_append(if_not_exists(#background_told, :none), :told)";
-/// All taken results have an outcome, or wait again.
 const OWN_TURN: &str = "#organization_id = :organization AND #telling_worker = :worker AND size(#telling) = :before";
 const NEW: &str = "#organization_id = :organization AND NOT contains(#background, :id)";
 const OPEN: &str = "(attribute_not_exists(#ended_at) OR attribute_exists(#transfer))";

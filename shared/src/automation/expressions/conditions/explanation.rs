@@ -142,7 +142,6 @@ impl Clause {
         Ok(self.told((value.map(|value| fitted(&value, budget)), shown), holds, &was, budget))
     }
 
-    /// The deciding item in words.
     fn about(
         &self,
         items: &[Value],
