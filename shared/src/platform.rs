@@ -541,6 +541,7 @@ impl Platform {
             },
             history: self.history()?,
             failed_tools: None,
+            late: None,
         })
     }
 }

@@ -15,7 +15,7 @@ use futures_util::{future::join_all, join};
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
-    actions::{ANSWER_WITHIN, ActionTool, ToolTokens},
+    actions::{ANSWER_AT_LATEST, ANSWER_WITHIN, ActionTool, ToolTokens},
     clients::Queue,
     described::{Described, Json, Schemas, json, reference},
     error,
@@ -118,6 +118,7 @@ struct ToolCall;
 #[operation(POST "/api/tools/{id}/execute", by(toolToken), also(401 = NotItsToken, 404, 429, 500, 502, 503, 504), resource(Execute), throttle(Vapi), answers(describe_outcomes))]
 async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent<ToolCall>) -> Result<Reply> {
     let deadline = found.deadline.at_most(ANSWER_WITHIN);
+    let executor = &deps.executor.answering_by(found.deadline.at_most(ANSWER_AT_LATEST));
     let id = id.0;
     let invocation = Invocation::read(body.json()?)?;
     let verified = verify(deps, id, found.request, &invocation).await?;
@@ -169,11 +170,11 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
                 Some(refused) => Err(Box::new(refused)),
             };
             match confirmed {
-                Err(told) => deps.executor.skip(tool, request, &context, claim, *told).await,
+                Err(told) => executor.skip(tool, request, &context, claim, *told).await,
                 Ok(request) if row.is_async => {
-                    deps.executor.enqueue(&deps.executions, row, tool, request, &context, claim).await
+                    executor.enqueue(&deps.executions, row, tool, request, &context, claim).await
                 }
-                Ok(request) => deps.executor.execute(tool, request, &context, claim).await,
+                Ok(request) => executor.execute(tool, request, &context, claim).await,
             }
         }
     });
@@ -181,7 +182,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
     let derives = executed.iter().any(|executed| contradicts_speech(&row, executed));
     let (answers, history): (Vec<_>, Vec<_>) =
         executed.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
-    let (executor, intents) = (deps.executor.clone(), deps.intents.clone());
+    let (executor, intents) = (executor.clone(), deps.intents.clone());
     Ok(invocation.answer(answers)?.afterwards(async move {
         executor.record(&history).await;
         if derives {

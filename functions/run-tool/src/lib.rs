@@ -10,9 +10,9 @@ mod context;
 mod earlier_calls;
 mod returned;
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use futures_util::join;
+use futures_util::{FutureExt, join};
 use serde_json::Map;
 use shared::{
     Deadline, Platform, Result,
@@ -37,6 +37,9 @@ const RUN_WITHIN: Duration = Duration::from_secs(45);
 /// Results are useful only at the start of a call, or within the call: a message delayed longer by an outage is dropped.
 const OF_USE_TO_A_START: Duration = Duration::from_secs(2 * 60);
 const OF_USE_TO_A_CALL: Duration = Duration::from_secs(10 * 60);
+
+/// The time for the usage of the organization's budgets, after the reads beside it.
+const USAGE_WITHIN: Duration = Duration::from_millis(300);
 
 /// Between tries of a tool of a call's start, during an outage of ours.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -98,12 +101,9 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     let organization = queued.organization_id;
     let name = queued.tool_call_id.clone().unwrap_or_else(|| queued.execution_id.to_string());
     let subject = Subject::of(queued.call_id.as_ref(), queued.caller.as_deref(), &name);
-    let (row, line, call, ()) = join!(
-        deps.tools.get(organization, queued.tool_id),
-        find_line(deps, queued),
-        find_call(deps, queued),
-        learn_usage(deps, organization, deadline),
-    );
+    let reads =
+        async { join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued)) };
+    let (row, line, call) = beside_usage(deps, organization, deadline, reads).await;
     let Some(row) = found(row)? else {
         let call = call?;
         let subject = call.as_ref().map_or(subject, |call| Subject::Call(call.first_call()));
@@ -158,10 +158,28 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     told
 }
 
-/// Reads the organization's usage, because the process may not know it; nobody waits on the line here.
-async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadline) {
-    if let Err(error) = deps.executor.budgets.usage(organization, deadline).await {
-        tracing::warn!("the usage of a budget could not be read: {}", error::chain(&error));
+/// Awaits `reads`, and beside them reads the organization's usage, because the process may not know it. The tool does not wait for
+/// a slow one: the budget then lets it through.
+async fn beside_usage<T>(
+    deps: &Deps,
+    organization: OrganizationId,
+    deadline: Deadline,
+    reads: impl Future<Output = T>,
+) -> T {
+    let usage = deps.executor.budgets.usage(organization, deadline).map(|learned| {
+        if let Err(error) = learned {
+            tracing::warn!("the usage of a budget could not be read: {}", error::chain(&error));
+        }
+    });
+    let (mut reads, mut usage) = (pin!(reads), pin!(usage));
+    tokio::select! {
+        () = &mut usage => reads.await,
+        read = &mut reads => {
+            if tokio::time::timeout(USAGE_WITHIN, usage).await.is_err() {
+                tracing::warn!("the usage of a budget could not be read in time");
+            }
+            read
+        }
     }
 }
 

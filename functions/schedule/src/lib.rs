@@ -115,20 +115,12 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
 
 /// Starts the run of an occurrence, unless it was started before.
 async fn start(deps: &Deps, automation: &Automation, trigger: &Trigger, scheduled_for: Timestamp) -> Result<()> {
-    let cause = RunCause {
-        trigger: match trigger {
-            Trigger::ScheduleOnce { .. } => RunTrigger::ScheduleOnce,
-            _ => RunTrigger::ScheduleRecurring,
-        },
-        key: &format!("schedule {scheduled_for}"),
-        trigger_data: &json!({}),
-        event: None,
-        scheduled_for: Some(scheduled_for),
-        user: None,
-        version: None,
-        dry_run: false,
-        parent: None,
+    let trigger = match trigger {
+        Trigger::ScheduleOnce { .. } => RunTrigger::ScheduleOnce,
+        _ => RunTrigger::ScheduleRecurring,
     };
+    let (key, data) = (format!("schedule {scheduled_for}"), json!({}));
+    let cause = RunCause { scheduled_for: Some(scheduled_for), ..RunCause::new(trigger, &key, &data) };
     let (run, is_new) = Box::pin(deps.starter.start(automation, &cause)).await?;
     if is_new {
         tracing::info!(automation.id = %automation.id, run.id = %run.id, "a schedule started a run");

@@ -20,7 +20,7 @@ use shared::{
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
-    store::{DoNotCallList, HookChange, PhoneNumbers, Quotas},
+    store::{DoNotCallList, Executions, HookChange, PhoneNumbers, Quotas},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -41,6 +41,7 @@ pub struct Deps {
     pub dispatch: Dispatch,
     pub google_keys: Jwks,
     pub do_not_call: DoNotCallList,
+    pub executions: Executions,
     pub phone_numbers: PhoneNumbers,
     /// Of the phone numbers' accounts.
     pub secrets: Secrets,
@@ -60,6 +61,7 @@ impl Deps {
             dispatch: platform.dispatch()?,
             google_keys: platform.google_keys()?,
             do_not_call: DoNotCallList::new(platform.database()?),
+            executions: Executions::new(platform.database()?),
             phone_numbers: PhoneNumbers::new(platform.database()?),
             secrets: platform.secrets().clone(),
             quotas: Quotas::new(platform.database()?),
@@ -92,7 +94,8 @@ async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) 
 /// Take the status of a message that a tool sent
 ///
 /// Each message of a tool names this address as its status callback. The auth token of the sending number's account proves the
-/// request. The status is an event of the organization's hook of `twilio`; without one nothing is kept.
+/// request. The status is an event of the organization's hook of `twilio`, if it has one. A call's receipt names a message that did
+/// not arrive.
 #[operation(POST "/api/hooks/twilio/statuses", by(twilioSignature), also(429, 500, 503), throttle(Statuses), answers(describe_taken_status))]
 async fn take_message_status(deps: &Deps, found: &Found<'_>, _form: StatusForm) -> Result<Reply> {
     answer(deps, found, texts::TWILIO, None).await

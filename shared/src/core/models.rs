@@ -88,7 +88,9 @@ pub use deployed_trigger::DeployedTrigger;
 pub use do_not_call::{DoNotCall, DoNotCallSource};
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use event_wait::{CameEvent, EventWait, RunPause};
-pub use execution::{CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, FailedTool, Fault};
+pub use execution::{
+    CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, FailedTool, Fault, Undelivered,
+};
 pub use hook::{Hook, HookSecretRef, HookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, DoNotCallId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId,

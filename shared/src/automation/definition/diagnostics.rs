@@ -70,7 +70,6 @@ pub enum Code {
     ToolNeedsCall,
     UnknownAutomation,
     InactiveAutomation,
-    /// Automations that run each other in a circle.
     CircularRun,
     SchemaNotRead,
     ToolChanged,
@@ -231,7 +230,6 @@ impl Diagnostics {
         of_severity.len() >= MOST_DIAGNOSTICS
     }
 
-    /// Records that the search stopped early.
     pub(in crate::automation) fn there_may_be_more(&mut self) {
         self.more = true;
     }

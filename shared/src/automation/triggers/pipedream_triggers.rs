@@ -358,7 +358,6 @@ impl PipedreamTriggers {
         }
     }
 
-    /// The trigger that posts to `address`, with that webhook.
     async fn found_by_address(
         &self,
         project: &Project,
@@ -375,7 +374,6 @@ impl PipedreamTriggers {
         Ok(triggers.iter().zip(answers).find_map(|(trigger, webhook)| Some((trigger.clone(), webhook?))))
     }
 
-    /// The trigger's webhook for `address`, if any.
     async fn webhook(
         &self,
         project: &Project,
@@ -407,7 +405,6 @@ impl PipedreamTriggers {
         }
     }
 
-    /// The configuration to deploy, if the trigger needs one.
     async fn wanted(
         &self,
         organization: OrganizationId,
