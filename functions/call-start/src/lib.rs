@@ -26,7 +26,7 @@ use futures_util::{
 };
 use serde_json::{Map, Value};
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     accounts::Accounts,
     clients::{
         self, Failure, Queue, Secrets, UpstreamService, Vapi,
@@ -40,7 +40,7 @@ use shared::{
         Agent, AgentId, Call, CallId, CallStatus, E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber,
         PhoneNumberId, Queued, QueuedExecution, StartedTool, Timestamp, Tool, Unowned,
     },
-    platform,
+    platform::Parts,
     store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
     telemetry,
     webhooks::twilio_signature::LONGEST_SID,
@@ -72,44 +72,28 @@ const CALL_SIDS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// The earliest refusal, so that its time tells nothing about the lookups.
 const REFUSED_AFTER: Duration = Duration::from_millis(200);
 
+#[derive(Parts)]
 pub struct Deps {
     pub phone_numbers: PhoneNumbers,
     pub agents: Agents,
     pub agent_tools: ToolAttachments,
     pub tools: Tools,
     pub calls: Calls,
+    #[part(Idempotency::new(platform.database()?, CALL_SIDS_KEPT).kept_for(CALL_SIDS_KEPT))]
     pub idempotency: Idempotency,
     pub secrets: Secrets,
     pub accounts: Accounts,
     pub vapi: Vapi,
     pub executions: Queue<Queued>,
     /// The address that Twilio gets from us. It signs this one or the gateway's.
+    #[part(platform.public_url()?)]
     pub public_url: String,
     /// How long the start of a call waits for its tools.
+    #[part(platform.on_call_start()?)]
     pub context_due: Duration,
     /// How long a call is kept.
+    #[part(platform.calls_kept()?)]
     pub calls_kept: Duration,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            phone_numbers: PhoneNumbers::new(database),
-            agents: Agents::new(database),
-            agent_tools: ToolAttachments::new(database),
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            idempotency: Idempotency::new(database, CALL_SIDS_KEPT).kept_for(CALL_SIDS_KEPT),
-            secrets: platform.secrets().clone(),
-            accounts: platform.accounts()?,
-            vapi: platform.vapi(),
-            executions: platform.executions_queue()?,
-            public_url: platform.public_url()?,
-            context_due: platform.on_call_start()?,
-            calls_kept: platform.calls_kept()?,
-        })
-    }
 }
 
 /// Twilio's form about a call. The handler reads it after it has checked the path's id.

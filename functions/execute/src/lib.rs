@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::{future::join_all, join};
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     accounts::Accounts,
     actions::{ANSWER_AT_LATEST, ANSWER_WITHIN, ActionTool, ToolTokens},
     clients::Queue,
@@ -24,7 +24,7 @@ use shared::{
     models::{
         AuthenticatedTool, Call, Change, ExecutionOrigin, Fault, Intent, PhoneNumber, Queued, Tool, ToolId, Unowned,
     },
-    platform,
+    platform::Parts,
     store::{Calls, Intents, Tools},
     tool::{CallContext, Conversation, ToolOutcome},
 };
@@ -33,32 +33,19 @@ use crate::invocation::{Invocation, Metadata, Requested, ToolCallResults};
 
 shared::routes!(Deps, "calls": execute_tool);
 
+#[derive(Parts)]
 pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub tokens: ToolTokens,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
+    #[part(platform.executor_in_calls()?)]
     pub executor: Executor,
     /// For changes at VAPI that executions ask for.
     pub intents: Intents,
     /// Where asynchronous executions wait for `run-tool`.
     pub executions: Queue<Queued>,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            tokens: platform.tokens()?,
-            accounts: platform.accounts()?,
-            executor: platform.executor_in_calls()?,
-            intents: Intents::new(database),
-            executions: platform.executions_queue()?,
-        })
-    }
 }
 
 /// A call by VAPI: the arguments of an `apiRequest` tool, or a `tool-calls` message.

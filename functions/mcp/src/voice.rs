@@ -17,7 +17,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     actions::{
         ANSWER_AT_LATEST, ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens,
         voice_tokens::{CallFacts, VoiceToken},
@@ -29,7 +29,7 @@ use shared::{
     execution::{self, ExecutionRequest, Executor},
     http::{self, Found, Operation, Reply, Request, operation},
     models::{ExecutionId, ExecutionOrigin, OrganizationId, Queued, Slug, Tool},
-    platform,
+    platform::Parts,
     redaction::Unredacted,
     store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
     telemetry,
@@ -43,6 +43,7 @@ const LIST_HOLDS: u64 = 60 * 1_000;
 /// Bytes.
 pub(crate) const LONGEST_CALLER: usize = 200;
 
+#[derive(Parts)]
 pub struct VoiceDeps {
     pub tokens: ToolTokens,
     pub agents: Agents,
@@ -50,26 +51,13 @@ pub struct VoiceDeps {
     pub tools: Tools,
     pub calls: Calls,
     pub phone_numbers: PhoneNumbers,
+    #[part(platform.executor_in_calls()?)]
     pub executor: Executor,
     /// Where asynchronous executions wait for `run-tool`.
     pub executions: Queue<Queued>,
 }
 
 impl VoiceDeps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            tokens: platform.tokens()?,
-            agents: Agents::new(database),
-            attached: ToolAttachments::new(database),
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            phone_numbers: PhoneNumbers::new(database),
-            executor: platform.executor_in_calls()?,
-            executions: platform.executions_queue()?,
-        })
-    }
-
     /// The agent's tools, in the order in which they were made.
     ///
     /// # Errors

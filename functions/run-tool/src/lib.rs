@@ -15,7 +15,7 @@ use std::{pin::pin, time::Duration};
 use futures_util::{FutureExt, join};
 use serde_json::Map;
 use shared::{
-    Deadline, Platform, Result,
+    Deadline, Result,
     actions::ActionTool,
     backoff::Backoff,
     clients::Queue,
@@ -25,7 +25,7 @@ use shared::{
         AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, OrganizationId,
         PhoneNumber, Queued, QueuedExecution, Timestamp, Unowned,
     },
-    platform,
+    platform::Parts,
     receipts::Receipts,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, arguments},
@@ -46,27 +46,16 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
+#[derive(Parts)]
 pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
+    #[part(platform.executor_in_calls()?)]
     pub executor: Executor,
     /// Of the calls from which a caller returned.
     pub receipts: Receipts,
     /// Where tools wait that send results after a call, and results wait for their worker.
     pub executions: Queue<Queued>,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            executor: platform.executor_in_calls()?,
-            receipts: platform.receipts()?,
-            executions: platform.executions_queue()?,
-        })
-    }
 }
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {

@@ -11,7 +11,7 @@ use std::{net::IpAddr, time::Duration};
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use lambda_http::{RequestExt, request::RequestContext};
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     automation::Dispatch,
     clients::{Jwks, Secrets, SigningKey},
     described::{Schemas, json},
@@ -19,7 +19,7 @@ use shared::{
     http::{self, Found, Operation, Part, Reply, Request, operation},
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
-    platform,
+    platform::Parts,
     store::{DoNotCallList, Executions, HookChange, PhoneNumbers, Quotas},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
@@ -36,9 +36,11 @@ const BESIDE: usize = 8;
 /// No service sends an event again after so long; GitHub does for three days, when asked to.
 const LONGEST_REDELIVERY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+#[derive(Parts)]
 pub struct Deps {
     pub registry: HookRegistry,
     pub dispatch: Dispatch,
+    #[part(platform.google_keys()?)]
     pub google_keys: Jwks,
     pub do_not_call: DoNotCallList,
     pub executions: Executions,
@@ -47,29 +49,14 @@ pub struct Deps {
     pub secrets: Secrets,
     pub quotas: Quotas,
     /// Services sign this address or the gateway's.
+    #[part(platform.public_url()?)]
     pub public_url: String,
     /// How long events are kept.
+    #[part(platform.history()?.max(LONGEST_REDELIVERY))]
     pub kept: Duration,
     /// When a service must have its answer, if not as its scheme says.
+    #[part(None)]
     pub answer_within: Option<Duration>,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            registry: platform.hook_registry()?,
-            dispatch: platform.dispatch()?,
-            google_keys: platform.google_keys()?,
-            do_not_call: DoNotCallList::new(platform.database()?),
-            executions: Executions::new(platform.database()?),
-            phone_numbers: PhoneNumbers::new(platform.database()?),
-            secrets: platform.secrets().clone(),
-            quotas: Quotas::new(platform.database()?),
-            public_url: platform.public_url()?,
-            kept: platform.history()?.max(LONGEST_REDELIVERY),
-            answer_within: None,
-        })
-    }
 }
 
 /// The service in the path, not decoded.

@@ -1,10 +1,11 @@
-//! Macros that declare routes, bodies, answers, names and rows: `#[operation]`, `#[derive(Body)]`, `#[derive(Described)]`,
-//! `#[derive(Names)]` and `#[skip_serializing_none]`.
+//! Macros that declare routes, bodies, answers, names, rows and a function's parts: `#[operation]`, `#[derive(Body)]`,
+//! `#[derive(Described)]`, `#[derive(Names)]`, `#[skip_serializing_none]` and `#[derive(Parts)]`.
 //!
 //! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs`, `described.rs` and `names.rs`.
 
 mod names;
 mod operation;
+mod parts;
 mod structure;
 
 use proc_macro::TokenStream;
@@ -65,6 +66,13 @@ pub fn names(item: TokenStream) -> TokenStream {
 pub fn skip_serializing_none(_: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemStruct);
     structure::skip_serializing_none(item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// `new(&Platform)` of a function's `Deps`, with each part by its type. `#[part(platform.deletion()?)]` makes a part otherwise.
+#[proc_macro_derive(Parts, attributes(part))]
+pub fn parts(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    parts::expand(&item).unwrap_or_else(Error::into_compile_error).into()
 }
 
 fn doc(attributes: &[Attribute]) -> String {

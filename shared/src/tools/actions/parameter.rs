@@ -237,14 +237,16 @@ pub(super) fn check_storable(value: &Value, path: &str, depth: usize, problems: 
 
 /// The JSON Schema type of all values but lists.
 fn common_type(values: &[Value]) -> Option<&'static str> {
-    let all = |is: fn(&Value) -> bool| !values.is_empty() && values.iter().all(is);
-    let types: [(&str, fn(&Value) -> bool); 4] = [
-        ("integer", |value| value.is_i64() || value.is_u64()),
-        ("number", Value::is_number),
-        ("boolean", Value::is_boolean),
-        ("object", Value::is_object),
-    ];
-    types.into_iter().find(|(_, is)| all(*is)).map(|(name, _)| name)
+    let are = |is: fn(&Value) -> bool| !values.is_empty() && values.iter().all(is);
+    if are(|value| value.is_i64() || value.is_u64()) {
+        Some("integer")
+    } else if are(Value::is_number) {
+        Some("number")
+    } else if are(Value::is_boolean) {
+        Some("boolean")
+    } else {
+        are(Value::is_object).then_some("object")
+    }
 }
 
 fn push_once(values: &mut Vec<Value>, value: Value) {
