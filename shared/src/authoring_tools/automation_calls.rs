@@ -8,7 +8,7 @@ use super::{AgentToolAnswer, AgentTools, LARGEST_ANSWER};
 use crate::{
     Error, Result,
     automation::{AutomationReader, CheckResult, Deployed, RunStarter, RunView, whole_run_view},
-    models::{Actor, AutomationId, AutomationStatus, NotAnAutomationStatus, Role, RunId, acting},
+    models::{Actor, AutomationId, AutomationStatus, Role, RunId, acting},
     store::{AutomationRuns, Cursor},
     tool::CallContext,
 };
@@ -32,7 +32,7 @@ impl AutomationTools {
     ) -> Result<AgentToolAnswer> {
         let member = tools.member(context, Role::Viewer).await?;
         let status = text(arguments, "status").map(str::parse::<AutomationStatus>).transpose();
-        let status = status.map_err(|error: NotAnAutomationStatus| Error::invalid("status", error.to_string()))?;
+        let status = status.map_err(|error| Error::invalid("status", error.to_string()))?;
         let limit = arguments.get("limit").and_then(Value::as_i64).unwrap_or(USUAL_PAGE);
         if !(1..=LARGEST_PAGE).contains(&limit) {
             return Err(Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")));

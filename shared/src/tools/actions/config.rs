@@ -285,7 +285,7 @@ fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
     let path = fields.path("chat");
     let Some(mut of_chat) = Fields::of(value, path, fields.problems()) else { return ChatRules::default() };
     let least_role = of_chat.text("least_role", 20).and_then(|text| {
-        let role = Role::ALL.into_iter().find(|role| role.as_str() == text);
+        let role = Role::named(&text);
         if role.is_none() {
             of_chat.problem("least_role", "must be one of viewer, member, admin, owner");
         }
