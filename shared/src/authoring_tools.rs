@@ -15,7 +15,7 @@ mod in_whose_name;
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{FutureExt, ready};
 use serde_json::{Map, Value, json};
 
 pub use self::{
@@ -37,7 +37,7 @@ use crate::{
     models::{Actor, Member, Role, acting},
     store::OrganizationMembers,
     tool::{
-        CallContext, CallableTool, ToolOutcome, ToolSpec, Toolbox,
+        CallContext, CallableTool, ToolFuture, ToolOutcome, ToolSpec, Toolbox,
         arguments::{Checked, check},
     },
 };
@@ -293,11 +293,7 @@ impl CallableTool for Offered {
         }
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let answer = self.tools.carry_out(self.described.kind, arguments, context).await;
             let answer = answer.or_else(AgentToolAnswer::refused)?;
@@ -320,7 +316,7 @@ impl CallableTool for Described {
         &self.0.spec
     }
 
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> ToolFuture<'a> {
         ready(Err(Error::internal("a tool for agents was called where it is only described"))).boxed()
     }
 }

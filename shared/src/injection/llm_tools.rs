@@ -5,10 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{
-    future::{BoxFuture, FutureExt},
-    join,
-};
+use futures_util::{future::FutureExt, join};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -26,7 +23,7 @@ use crate::{
     error,
     models::{Budget, ExecutionStatus, Spent, Timestamp, ToolEffect},
     store::{Budgets, over},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 /// Bytes of the text.
@@ -83,11 +80,7 @@ impl CallableTool for LlmTool {
         self.access.is_some()
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let Some(access) = &self.access else {
                 return Ok(ToolOutcome::failed(format!("{} works in runs of automations only.", self.spec.name)));

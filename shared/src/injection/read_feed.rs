@@ -9,7 +9,7 @@ mod xml_feed;
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use reqwest::{
     Method, Url,
     header::{ACCEPT, HeaderMap, HeaderValue},
@@ -26,7 +26,7 @@ use crate::{
         outbound::{Answer, Request},
     },
     models::{AllowedHosts, ToolEffect},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 pub const READ_FEED: &str = "read_feed";
@@ -105,7 +105,7 @@ impl CallableTool for DescribedFeed {
         &self.0
     }
 
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> ToolFuture<'a> {
         async { Ok(ToolOutcome::failed("read_feed works in runs of automations only.")) }.boxed()
     }
 }
@@ -119,11 +119,7 @@ impl CallableTool for ReadFeed {
         true
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
             Ok(match self.read(&arguments, context).await {
                 Ok(answer) => ToolOutcome::succeeded(answer),

@@ -8,7 +8,7 @@ mod page;
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::{BoxFuture, OptionFuture};
+use futures_util::future::OptionFuture;
 use reqwest::{
     Method, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
@@ -22,7 +22,7 @@ use crate::{
     clients::{Failure, Outbound, outbound::Request},
     cut::instead_of,
     models::{AllowedHosts, ToolEffect},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 /// The text of a page that comes in these pieces, for `tests/fuzz`.
@@ -76,11 +76,7 @@ impl CallableTool for Wget {
         true
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
             let content = match self.asked(&arguments) {
                 Ok(asked) => self.fetch(asked, context.deadline).await,

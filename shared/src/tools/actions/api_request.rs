@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ActionClients, Parameter,
+    ActionCall, Parameter,
     no_request::NoRequest,
     parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
     refusal,
@@ -189,21 +189,15 @@ impl ApiRequest {
         self.method != Method::GET
     }
 
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        execution: ExecutionId,
-        arguments: &Map<String, Value>,
-        hidden: &HiddenTexts,
-    ) -> ToolOutcome {
-        let mut request = match self.request(services, context.conversation, arguments) {
+    pub(super) async fn run(&self, call: ActionCall<'_>, id: ExecutionId, hidden: &HiddenTexts) -> ToolOutcome {
+        let mut request = match self.request(call) {
             Ok(request) => request,
             Err(none) => return none.into_outcome(),
         };
+        let ActionCall { services, context, .. } = call;
         let mut must_be_once = self.has_effect();
         if let Some(secret) = &self.signing_secret {
-            let id = signed::message_id(context, execution);
+            let id = signed::message_id(context, id);
             if let Err(sentence) = signed::sign(&mut request, secret, &id) {
                 return ToolOutcome::failed(sentence).at_fault(Fault::Configuration);
             }
@@ -226,14 +220,8 @@ impl ApiRequest {
 
     /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those
     /// that are only a variable.
-    pub(super) fn preview(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Value, String> {
-        let request = self.request(services, context.conversation, arguments);
-        let Request { method, url, headers, body, .. } = request.map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, String> {
+        let Request { method, url, headers, body, .. } = self.request(call).map_err(NoRequest::into_sentence)?;
         let is_hidden = |name: &HeaderName| {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)
@@ -254,12 +242,8 @@ impl ApiRequest {
         ])))
     }
 
-    fn request(
-        &self,
-        services: &ActionClients,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<Request, NoRequest> {
+    fn request(&self, call: ActionCall<'_>) -> Result<Request, NoRequest> {
+        let ActionCall { services, context: CallContext { conversation, .. }, arguments } = call;
         let url = self.url.value(arguments.get("url"), conversation, Encoding::Url)?;
         let Some(Value::String(url)) = url else {
             return Err("The tool has no address to call; call it again with the address as url.".into());

@@ -3,7 +3,7 @@
 use super::variables::Unknown;
 use crate::{
     Result, clients,
-    models::Fault,
+    models::{ExecutionStatus, Fault},
     telemetry,
     tool::{CallContext, ToolOutcome},
 };
@@ -13,11 +13,17 @@ use crate::{
 pub(super) struct NoRequest {
     sentence: String,
     fault: Fault,
+    status: ExecutionStatus,
 }
 
 impl NoRequest {
     pub(super) fn of(fault: Fault, sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), fault }
+        Self { sentence: sentence.into(), fault, status: ExecutionStatus::Failed }
+    }
+
+    /// A rule of the tool or the organization prevents it.
+    pub(super) fn limited(sentence: impl Into<String>) -> Self {
+        Self { status: ExecutionStatus::Limited, ..Self::of(Fault::Configuration, sentence) }
     }
 
     pub(super) fn into_sentence(self) -> String {
@@ -25,7 +31,7 @@ impl NoRequest {
     }
 
     pub(super) fn into_outcome(self) -> ToolOutcome {
-        ToolOutcome::failed(self.sentence).at_fault(self.fault)
+        ToolOutcome::failed(self.sentence).status(self.status).at_fault(self.fault)
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use url::{Url, form_urlencoded};
 
 use super::{
-    ActionClients, Attempt, Parameter,
+    ActionCall, Attempt, Parameter,
     api_request::{LARGEST_ANSWER, report, unanswered},
     no_request::NoRequest,
     parameters::object,
@@ -31,7 +31,7 @@ use crate::{
     },
     models::{AllowedHosts, BodyFormat, CredentialField, Fault, KeyPlace, RequestAuth, RequestTemplate, folded_name},
     redaction::{HiddenTexts, SECRET},
-    tool::{CallContext, Effect, ToolOutcome},
+    tool::{Effect, ToolOutcome},
 };
 
 /// Pause before the second attempt of a request with an idempotency key.
@@ -79,17 +79,11 @@ impl ServiceRequest {
         self.effect
     }
 
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        attempt: Attempt<'_>,
-        hidden: &HiddenTexts,
-    ) -> ToolOutcome {
+    pub(super) async fn run(&self, call: ActionCall<'_>, attempt: Attempt<'_>, hidden: &HiddenTexts) -> ToolOutcome {
+        let context = call.context;
         let keyed = self.effect && self.template.idempotency_key.is_some();
         let deadline = if keyed { of_first_try(context.deadline) } else { context.deadline };
-        let first = self.send(services, &context.until(deadline), arguments, attempt, hidden).await;
+        let first = self.send(ActionCall { context: &context.until(deadline), ..call }, attempt, hidden).await;
         let may_repeat = keyed && matches!(first.effect, Effect::Unknown { .. });
         let mut backoff = Backoff::at_most(1, PAUSE, PAUSE, context.deadline.reserving(SECOND_TRY_NEEDS));
         if !may_repeat || !backoff.pause().await {
@@ -97,19 +91,13 @@ impl ServiceRequest {
         }
         // A service that knows the key repeats the answer to the first request. Any other answer, such as "busy", tells nothing
         // about the first request.
-        let second = self.send(services, context, arguments, attempt, hidden).await;
+        let second = self.send(call, attempt, hidden).await;
         if second.effect == Effect::Done { second } else { first }
     }
 
-    async fn send(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        attempt: Attempt<'_>,
-        hidden: &HiddenTexts,
-    ) -> ToolOutcome {
-        let mut request = match self.request(services, arguments, &attempt.id.to_string()) {
+    async fn send(&self, call: ActionCall<'_>, attempt: Attempt<'_>, hidden: &HiddenTexts) -> ToolOutcome {
+        let ActionCall { services, context, .. } = call;
+        let mut request = match self.request(call, &attempt.id.to_string()) {
             Ok(request) => request,
             Err(none) => return none.into_outcome(),
         };
@@ -134,14 +122,8 @@ impl ServiceRequest {
     }
 
     /// The request of [`ServiceRequest::run`]: `{"method", "url", "headers", "body"?}`, the credential masked.
-    pub(super) fn preview(
-        &self,
-        services: &ActionClients,
-        arguments: &Map<String, Value>,
-        attempt: &str,
-    ) -> Result<Value, String> {
-        let request = self.request(services, arguments, attempt);
-        let Request { method, url, headers, body, .. } = request.map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>, key: &str) -> Result<Value, String> {
+        let Request { method, url, headers, body, .. } = self.request(call, key).map_err(NoRequest::into_sentence)?;
         let credential_header = match &self.template.auth {
             RequestAuth::Bearer { .. } | RequestAuth::Basic { .. } => AUTHORIZATION.as_str().to_owned(),
             RequestAuth::Header { header, .. } => header.to_ascii_lowercase(),
@@ -161,12 +143,7 @@ impl ServiceRequest {
     }
 
     /// `key`: unique per execution.
-    fn request(
-        &self,
-        services: &ActionClients,
-        arguments: &Map<String, Value>,
-        key: &str,
-    ) -> Result<Request, NoRequest> {
+    fn request(&self, call: ActionCall<'_>, key: &str) -> Result<Request, NoRequest> {
         let template = &self.template;
         let broken = |what: &str| {
             let sentence =
@@ -174,11 +151,11 @@ impl ServiceRequest {
             NoRequest::of(Fault::Configuration, sentence)
         };
         let method = Method::from_bytes(template.method.as_bytes()).map_err(|_not_a_method| broken("method"))?;
-        let mut rest = arguments.clone();
+        let mut rest = call.arguments.clone();
         let url = filled_in(&self.address()?, &mut rest)?;
         // Arguments stand in the address as segments of its path only.
         let refused = |why: String| NoRequest::of(Fault::Configuration, format!("The request was not sent: {why}."));
-        let mut url = services.outbound.parse(&url).map_err(refused)?;
+        let mut url = call.services.outbound.parse(&url).map_err(refused)?;
         let mut allowed_hosts = AllowedHosts::default();
         let host = url.host_str().unwrap_or_default();
         let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use self::allowed::AllowedRecipients;
 use super::{
-    ActionClients, EffectPart, Parameter,
+    ActionCall, EffectPart, Parameter,
     no_request::{NoRequest, without_secret},
     parameters::{Place, object, parameter},
     variables::Encoding,
@@ -132,25 +132,17 @@ impl Sms {
     }
 
     /// Sends to all recipients in parallel, with an outcome for each. Recipients in `done` keep their earlier outcomes.
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        done: &Map<String, Value>,
-    ) -> Result<ToolOutcome> {
-        let Draft { from, text, recipients } = match self.draft(services, context, arguments).await? {
+    pub(super) async fn run(&self, call: ActionCall<'_>, done: &Map<String, Value>) -> Result<ToolOutcome> {
+        let ActionCall { services, context, .. } = call;
+        let Draft { from, text, recipients } = match self.draft(call).await? {
             Ok(draft) => draft,
             Err(none) => return Ok(none.into_outcome()),
         };
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
             Err(error) => {
-                return without_secret(
-                    error,
-                    "The SMS service is not available just now; try again in a moment.",
-                    context,
-                );
+                let sentence = "The SMS service is not available just now; try again in a moment.";
+                return without_secret(error, sentence, context);
             }
         };
         let are_refused = recipients.iter().any(|(_, number)| number.is_err());
@@ -190,13 +182,8 @@ impl Sms {
     }
 
     /// The message of [`Sms::run`]: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
-    pub(super) async fn preview(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Value, String>> {
-        let draft = self.draft(services, context, arguments).await?.map_err(NoRequest::into_sentence);
+    pub(super) async fn preview(&self, call: ActionCall<'_>) -> Result<Result<Value, String>> {
+        let draft = self.draft(call).await?.map_err(NoRequest::into_sentence);
         Ok(draft.map(|Draft { from, text, recipients }| {
             let recipients = recipients.into_iter().map(|(to, number)| {
                 let reason = number.as_ref().err().map(|why| Value::from(*why));
@@ -210,17 +197,12 @@ impl Sms {
         }))
     }
 
-    async fn draft(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Draft, NoRequest>> {
-        let (text, recipients) = match self.merge(context.conversation, arguments) {
+    async fn draft(&self, call: ActionCall<'_>) -> Result<Result<Draft, NoRequest>> {
+        let (text, recipients) = match self.merge(call) {
             Ok(merged) => merged,
             Err(none) => return Ok(Err(none)),
         };
-        let from = self.sender(services, context, arguments).await?;
+        let from = self.sender(call).await?;
         Ok(from.map(|from| Draft { from, text, recipients }))
     }
 
@@ -262,11 +244,8 @@ impl Sms {
         shown(fixed.as_ref()).map(|(shown, _)| shown).collect()
     }
 
-    fn merge(
-        &self,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<(String, Vec<Addressed>), NoRequest> {
+    fn merge(&self, call: ActionCall<'_>) -> Result<(String, Vec<Addressed>), NoRequest> {
+        let ActionCall { context: CallContext { conversation, .. }, arguments, .. } = call;
         let text = match self.text.value(arguments.get("text"), conversation, Encoding::Plain)? {
             Some(Value::String(text)) if !text.trim().is_empty() => text,
             _ => return Err("The message has no text; call the tool again with a text.".into()),
@@ -291,12 +270,8 @@ impl Sms {
     }
 
     /// The row of the sending number.
-    async fn sender(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<PhoneNumber, NoRequest>> {
+    async fn sender(&self, call: ActionCall<'_>) -> Result<Result<PhoneNumber, NoRequest>> {
+        let ActionCall { services, context, arguments } = call;
         if let Some(named) = arguments.get("from").and_then(Value::as_str).filter(|_| self.takes_from) {
             let row = match named.parse::<E164>() {
                 Ok(number) => services.phone_numbers.with_number(context.organization, &number).await?,
