@@ -177,13 +177,8 @@ impl Kind {
         match self {
             Self::Classify => {
                 let question = text("question", LONGEST_QUESTION)?;
-                let options: Vec<&str> = arguments
-                    .get("options")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                    .collect();
+                let options = arguments.get("options").and_then(Value::as_array).into_iter().flatten();
+                let options: Vec<&str> = options.filter_map(Value::as_str).collect();
                 if !(2..=MOST_OPTIONS).contains(&options.len()) {
                     return Err(format!("The argument \"options\" must have 2 to {MOST_OPTIONS} items."));
                 }

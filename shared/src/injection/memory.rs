@@ -51,10 +51,8 @@ impl CallableTool for MemoryTool {
             };
             let key = arguments.get("key").and_then(Value::as_str).unwrap_or_default().trim();
             if key.is_empty() || key.len() > LONGEST_KEY {
-                return Ok(ToolOutcome::failed(format!(
-                    "The key must have 1 to {LONGEST_KEY} bytes; it has {}.",
-                    key.len()
-                )));
+                let sentence = format!("The key must have 1 to {LONGEST_KEY} bytes; it has {}.", key.len());
+                return Ok(ToolOutcome::failed(sentence));
             }
             match self.kind {
                 Kind::Recall => {

@@ -141,13 +141,6 @@ impl ClaimedAhead {
 }
 
 impl Executor {
-    /// Announces the tools that fail in calls to automations.
-    #[must_use]
-    pub fn announcing(mut self, failed_tools: Queue<FailedTool>) -> Self {
-        self.failed_tools = Some(failed_tools);
-        self
-    }
-
     /// Claims an effect with guessed [significant](crate::tool::arguments::significant) arguments. If the guess is wrong, the
     /// claim is released once the tool is known, and the right one is made. Never waits for a duplicate request: a caller with
     /// several claims would wait while holding others.

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use super::{
     ActionCall, Parameter,
     no_request::NoRequest,
-    parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
+    parameters::{Place, all_hidden, argument_name, fixed_text, object, parameter, parameters},
     refusal,
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     signed,
@@ -75,22 +75,12 @@ impl ApiRequest {
             }
         });
         let url = parameter(fields, "url");
-        match &url {
+        if let Some(url) = url.as_ref().and_then(|url| fixed_text(url, "url", fields)) {
             // Variables may appear in the path or query, but must not choose the host.
-            Some(Parameter::Fixed { value: Value::String(url), .. }) if !names_host(url) => {
-                fields.problem("url.value", "must be an https address whose host is written out");
+            let no_host = (!names_host(url)).then(|| "must be an https address whose host is written out".to_owned());
+            if let Some(mistake) = no_host.or_else(|| variables::unknown_in(url)) {
+                fields.problem("url.value", mistake);
             }
-            Some(Parameter::Fixed { value: Value::String(url), .. }) => {
-                if let Some(mistake) = variables::unknown_in(url) {
-                    fields.problem("url.value", mistake);
-                }
-            }
-            Some(Parameter::Fixed { .. }) => fields.problem("url.value", "must be text"),
-            Some(Parameter::Ai { schema, .. }) if !is_of_text(schema) => {
-                fields.problem("url.schema.type", "must be string");
-            }
-            Some(Parameter::ArrayExtendable { .. }) => fields.problem("url.mode", "must be fixed or ai"),
-            _ => {}
         }
         let headers = parameters(fields, "headers", |name| {
             argument_name(name)
@@ -98,18 +88,9 @@ impl ApiRequest {
                 && !FORBIDDEN_HEADERS.contains(&name.to_ascii_lowercase().as_str())
         });
         for (name, header) in &headers {
-            match header {
-                Parameter::Fixed { value: Value::String(text), .. } if header_value(text).is_none() => {
-                    fields.problem(&format!("headers.{name}.value"), "has a line break or control character");
-                }
-                Parameter::Ai { schema, .. } if !is_of_text(schema) => {
-                    fields.problem(&format!("headers.{name}.schema.type"), "must be string");
-                }
-                Parameter::Fixed { value: Value::String(_), .. } | Parameter::Ai { .. } => {}
-                Parameter::Fixed { .. } => fields.problem(&format!("headers.{name}.value"), "must be text"),
-                Parameter::ArrayExtendable { .. } => {
-                    fields.problem(&format!("headers.{name}.mode"), "must be fixed or ai");
-                }
+            let name = format!("headers.{name}");
+            if fixed_text(header, &name, fields).is_some_and(|text| header_value(text).is_none()) {
+                fields.problem(&format!("{name}.value"), "has a line break or control character");
             }
         }
         let body = parameters(fields, "body", argument_name);
@@ -221,7 +202,7 @@ impl ApiRequest {
     /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those
     /// that are only a variable.
     pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, String> {
-        let Request { method, url, headers, body, .. } = self.request(call).map_err(NoRequest::into_sentence)?;
+        let request = self.request(call).map_err(NoRequest::into_sentence)?;
         let is_hidden = |name: &HeaderName| {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)
@@ -230,16 +211,7 @@ impl ApiRequest {
             })
         };
         let signature = self.signing_secret.iter().map(|_| (signed::SIGNATURE.to_owned(), Value::from(SECRET)));
-        let headers = headers.iter().map(|(name, value)| {
-            let shown = if is_hidden(name) { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
-            (name.as_str().to_owned(), Value::from(shown))
-        });
-        Ok(Value::Object(object([
-            ("method", Some(method.as_str().into())),
-            ("url", Some(url.as_str().into())),
-            ("headers", Some(headers.chain(signature).collect())),
-            ("body", body.map(RequestBody::shown)),
-        ])))
+        Ok(shown(request, is_hidden, signature))
     }
 
     fn request(&self, call: ActionCall<'_>) -> Result<Request, NoRequest> {
@@ -311,8 +283,22 @@ impl ApiRequest {
     }
 }
 
-fn is_of_text(schema: &Map<String, Value>) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "string")
+/// `{"method", "url", "headers", "body"?}`, with further headers.
+pub(super) fn shown(
+    Request { method, url, headers, body, .. }: Request,
+    is_hidden: impl Fn(&HeaderName) -> bool,
+    further: impl Iterator<Item = (String, Value)>,
+) -> Value {
+    let headers = headers.iter().map(|(name, value)| {
+        let shown = if is_hidden(name) { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
+        (name.as_str().to_owned(), Value::from(shown))
+    });
+    Value::Object(object([
+        ("method", Some(method.as_str().into())),
+        ("url", Some(url.as_str().into())),
+        ("headers", Some(headers.chain(further).collect())),
+        ("body", body.map(RequestBody::shown)),
+    ]))
 }
 
 /// `None` for text with a line break or control character.

@@ -85,9 +85,8 @@ impl PipedreamAction {
             check_storable(value, &format!("{path}.{name}"), 0, fields.problems());
         }
         let params = parameters(fields, "params", argument_name);
-        let value = fields.required("pipedreamMetadata")?;
-        let path = fields.path("pipedreamMetadata");
-        let mut metadata = Fields::of(value, path, fields.problems())?;
+        fields.required("pipedreamMetadata")?;
+        let mut metadata = fields.object("pipedreamMetadata")?;
         let app = metadata.required_text("app", 100);
         let app_name = metadata.text("appName", 100);
         let account_id = metadata.required_text("accountId", 100);

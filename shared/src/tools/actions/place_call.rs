@@ -101,9 +101,10 @@ enum AnsweringMachine {
 
 impl AnsweringMachine {
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let Some(value) = fields.get("answering_machine") else { return Some(Self::default()) };
-        let path = fields.path("answering_machine");
-        let mut machine = Fields::of(value, path, fields.problems())?;
+        if fields.get("answering_machine").is_none() {
+            return Some(Self::default());
+        }
+        let mut machine = fields.object("answering_machine")?;
         let read = match machine.required_text("do", 40)?.as_str() {
             "hang_up" => Some(Self::HangUp),
             "leave_message" => {

@@ -21,7 +21,7 @@ use self::filters::{Filter, Filters};
 use super::{
     ActionCall, Parameter,
     no_request::NoRequest,
-    parameters::{Place, object, parameter},
+    parameters::{Place, fixed_text, object, parameter},
     variables::Encoding,
 };
 use crate::{
@@ -66,14 +66,7 @@ impl Query {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let knowledge_base_id = fields.required_parse("knowledge_base_id");
         let query = if fields.get("query").is_some() { parameter(fields, "query") } else { Some(asked_by_the_model()) };
-        match &query {
-            Some(Parameter::ArrayExtendable { .. }) => fields.problem("query.mode", "must be fixed or ai"),
-            Some(Parameter::Fixed { value, .. }) if !value.is_string() => fields.problem("query.value", "must be text"),
-            Some(Parameter::Ai { schema, .. }) if schema.get("type") != Some(&json!("string")) => {
-                fields.problem("query.schema.type", "must be string");
-            }
-            _ => {}
-        }
+        query.as_ref().and_then(|query| fixed_text(query, "query", fields));
         let filters = Filters::read(fields);
         Some(Self { knowledge_base_id: knowledge_base_id?, query: query?, filters })
     }

@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     time::Duration,
 };
 
@@ -17,7 +18,7 @@ use url::{Url, form_urlencoded};
 
 use super::{
     ActionCall, Attempt, Parameter,
-    api_request::{LARGEST_ANSWER, report, unanswered},
+    api_request::{LARGEST_ANSWER, report, shown, unanswered},
     no_request::NoRequest,
     parameters::object,
     secret_values::{FixedValue, SentAs},
@@ -123,23 +124,13 @@ impl ServiceRequest {
 
     /// The request of [`ServiceRequest::run`]: `{"method", "url", "headers", "body"?}`, the credential masked.
     pub(super) fn preview(&self, call: ActionCall<'_>, key: &str) -> Result<Value, String> {
-        let Request { method, url, headers, body, .. } = self.request(call, key).map_err(NoRequest::into_sentence)?;
+        let request = self.request(call, key).map_err(NoRequest::into_sentence)?;
         let credential_header = match &self.template.auth {
             RequestAuth::Bearer { .. } | RequestAuth::Basic { .. } => AUTHORIZATION.as_str().to_owned(),
             RequestAuth::Header { header, .. } => header.to_ascii_lowercase(),
             RequestAuth::None | RequestAuth::Body { .. } => String::new(),
         };
-        let headers = headers.iter().map(|(name, value)| {
-            let is_credential = name.as_str() == credential_header;
-            let shown = if is_credential { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
-            (name.as_str().to_owned(), Value::from(shown))
-        });
-        Ok(Value::Object(object([
-            ("method", Some(method.as_str().into())),
-            ("url", Some(url.as_str().into())),
-            ("headers", Some(headers.collect())),
-            ("body", body.map(RequestBody::shown)),
-        ])))
+        Ok(shown(request, |name| name.as_str() == credential_header, iter::empty()))
     }
 
     /// `key`: unique per execution.

@@ -19,7 +19,7 @@ use self::allowed::AllowedRecipients;
 use super::{
     ActionCall, EffectPart, Parameter,
     no_request::{NoRequest, without_secret},
-    parameters::{Place, object, parameter},
+    parameters::{Place, fixed_text, object, parameter},
     variables::Encoding,
 };
 use crate::{
@@ -91,9 +91,8 @@ impl Sms {
     }
 
     fn read_from(fields: &mut Fields<'_>) -> Option<Sender> {
-        let value = fields.required("from")?;
-        let path = fields.path("from");
-        let mut from = Fields::of(value, path, fields.problems())?;
+        fields.required("from")?;
+        let mut from = fields.object("from")?;
         let sender = match from.required_text("type", 40).as_deref() {
             Some("called_number") => Some(Sender::CalledNumber),
             Some("specific_number") => {
@@ -304,24 +303,14 @@ struct Draft {
 }
 
 fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
-    match text {
-        Parameter::Fixed { value: Value::String(text), .. } if text.trim().is_empty() => {
-            fields.problem("text.value", "must not be empty");
-        }
-        Parameter::Fixed { value: Value::String(text), .. } if text.chars().count() > LONGEST_TEXT => {
-            fields.problem("text.value", format!("must have at most {LONGEST_TEXT} characters"));
-        }
-        Parameter::Fixed { value: Value::String(text), .. } => {
-            if let Some(mistake) = super::variables::unknown_in(text) {
-                fields.problem("text.value", mistake);
-            }
-        }
-        Parameter::Fixed { .. } => fields.problem("text.value", "must be text"),
-        Parameter::Ai { schema, .. } if schema.get("type") != Some(&json!("string")) => {
-            fields.problem("text.schema.type", "must be string");
-        }
-        Parameter::Ai { .. } => {}
-        Parameter::ArrayExtendable { .. } => fields.problem("text.mode", "must be fixed or ai"),
+    let Some(text) = fixed_text(text, "text", fields) else { return };
+    let mistake = match text.chars().count() {
+        _ if text.trim().is_empty() => Some("must not be empty".to_owned()),
+        length if length > LONGEST_TEXT => Some(format!("must have at most {LONGEST_TEXT} characters")),
+        _ => super::variables::unknown_in(text),
+    };
+    if let Some(mistake) = mistake {
+        fields.problem("text.value", mistake);
     }
 }
 
@@ -343,22 +332,17 @@ pub(super) fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
 }
 
 fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
-    match recipients {
-        Parameter::Fixed { value: Value::Array(values), .. } => {
-            if values.is_empty() {
-                fields.problem("recipients.value", "must hold at least one phone number");
-            }
-            for (index, value) in values.iter().enumerate() {
-                check_number(&format!("recipients.value[{index}]"), value, fields);
-            }
-        }
-        Parameter::Fixed { value, .. } => check_number("recipients.value", value, fields),
-        Parameter::ArrayExtendable { fixed, .. } => {
-            for (index, value) in fixed.iter().enumerate() {
-                check_number(&format!("recipients.fixedValues[{index}]"), value, fields);
-            }
-        }
-        Parameter::Ai { .. } => {}
+    let (list, numbers) = match recipients {
+        Parameter::Fixed { value: Value::Array(numbers), .. } => ("value", numbers),
+        Parameter::Fixed { value, .. } => return check_number("recipients.value", value, fields),
+        Parameter::ArrayExtendable { fixed, .. } => ("fixedValues", fixed),
+        Parameter::Ai { .. } => return,
+    };
+    if numbers.is_empty() && list == "value" {
+        fields.problem("recipients.value", "must hold at least one phone number");
+    }
+    for (index, number) in numbers.iter().enumerate() {
+        check_number(&format!("recipients.{list}[{index}]"), number, fields);
     }
 }
 

@@ -241,9 +241,8 @@ impl TransferCall {
 impl Allowed {
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
         match (fields.get("target"), fields.get("destinations")) {
-            (Some(value), None) => {
-                let path = fields.path("target");
-                let mut target = Fields::of(value, path, fields.problems())?;
+            (Some(_), None) => {
+                let mut target = fields.object("target")?;
                 let read = Target::read(&mut target)?;
                 target.finish();
                 read.map(Self::Target)

@@ -35,10 +35,8 @@ impl CallableTool for NotSent {
                 Body::BuiltIn(_) => Ok(json!({"arguments": arguments})),
                 Body::Action(_) => self.found.preview(&self.executor, context, &arguments).await?,
             };
-            Ok(match would_send {
-                Ok(request) => ToolOutcome::succeeded(json!({"dry_run": "Nothing was sent.", "would_send": request})),
-                Err(sentence) => ToolOutcome::failed(sentence),
-            })
+            let shown = would_send.map(|request| json!({"dry_run": "Nothing was sent.", "would_send": request}));
+            Ok(ToolOutcome::of(shown))
         }
         .boxed()
     }

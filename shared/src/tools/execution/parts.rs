@@ -5,7 +5,7 @@
 //! from rows of older versions, which had no other claims.
 
 use futures_util::{future::join_all, join};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::{
     CheckedRequest, ExecutionRequest, Executor, claimant, earlier::beside_earlier, effect_key, lease, recorded,
