@@ -53,7 +53,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// A GET from any public host.
     pub fn get(url: Url, limit: usize) -> Self {
         let (headers, allowed_hosts) = (HeaderMap::new(), AllowedHosts::default());
         Self { method: Method::GET, url, headers, body: None, limit, allowed_hosts }

@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
         self.report
     }
 
-    /// The object in a field. `None` if the field is absent, and with a problem if it is not an object.
+    /// The object in a field, if it is given.
     pub fn object(&mut self, name: &'static str) -> Option<Fields<'_>> {
         let value = self.get(name)?;
         let path = self.path(name);

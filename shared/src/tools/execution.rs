@@ -101,7 +101,6 @@ pub struct Executed {
     pub outage: Option<Error>,
 }
 
-/// A request with checked arguments.
 #[derive(Clone, Copy)]
 struct CheckedRequest<'a> {
     tool: &'a ActionTool,
@@ -204,7 +203,6 @@ impl Executor {
         Ok(Cow::Owned(tool.with_secrets(&values)))
     }
 
-    /// Records an execution that is not performed here, with the answer `told`.
     pub async fn skip(
         &self,
         tool: &ActionTool,
@@ -242,7 +240,6 @@ impl Executor {
         self.announce(execution.failed_tool()).await;
     }
 
-    /// Announces tools that failed in calls, after their history was written.
     pub async fn announce(&self, failed: impl IntoIterator<Item = FailedTool>) {
         let messages: Vec<_> = failed.into_iter().map(|failed| (failed, Duration::ZERO)).collect();
         if let Some(queue) = self.failed_tools.as_ref().filter(|_| !messages.is_empty())

@@ -36,13 +36,12 @@ pub use self::{
     unavailable::Unavailable,
 };
 
-/// The outcome of a call, or the same of a preview.
 pub type ToolFuture<'a, T = ToolOutcome> = BoxFuture<'a, Result<T>>;
 
 pub trait CallableTool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
-    /// The tool that this one calls: whatever this one does not define is that tool's.
+    /// The tool that this one wraps. The default of every other method is that tool's.
     fn inner(&self) -> Option<&dyn CallableTool> {
         None
     }

@@ -21,7 +21,6 @@ impl NoRequest {
         Self { sentence: sentence.into(), fault, status: ExecutionStatus::Failed }
     }
 
-    /// A rule of the tool or the organization prevents it.
     pub(super) fn limited(sentence: impl Into<String>) -> Self {
         Self { status: ExecutionStatus::Limited, ..Self::of(Fault::Configuration, sentence) }
     }

@@ -54,7 +54,7 @@ pub(super) fn parameters(
     parameters
 }
 
-/// Requires that a parameter of this name or path is one text. Returns the fixed text.
+/// The fixed text of a parameter that must be one text.
 pub(super) fn fixed_text<'p>(parameter: &'p Parameter, name: &str, fields: &mut Fields<'_>) -> Option<&'p str> {
     let (place, problem) = match parameter {
         Parameter::Fixed { value: Value::String(text), .. } => return Some(text),

@@ -120,7 +120,6 @@ impl AnsweringMachine {
     }
 }
 
-/// A call as it would be placed.
 struct Draft {
     from: PhoneNumber,
     at_vapi: String,
@@ -203,7 +202,6 @@ impl PlaceCall {
         Self::respell(arguments);
     }
 
-    /// The number in one spelling.
     pub(super) fn respell(arguments: &mut Map<String, Value>) {
         if let Some(Value::String(to)) = arguments.get_mut("to")
             && let Ok(number) = to.parse::<E164>()
@@ -272,7 +270,6 @@ impl PlaceCall {
         }
     }
 
-    /// The call that an earlier attempt may have placed, if VAPI shows it.
     pub(super) async fn find_again(&self, call: ActionCall<'_>, earlier: &Earlier) -> Result<Option<ToolOutcome>> {
         let services = call.services;
         let Ok(draft) = self.draft(call).await? else { return Ok(None) };

@@ -231,7 +231,6 @@ fn fitting(
     (total, listed, None)
 }
 
-/// The first position of a page.
 struct Start {
     /// Folded name of the first service.
     service: String,

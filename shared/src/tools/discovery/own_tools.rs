@@ -24,7 +24,6 @@ pub(super) struct OwnTool {
 #[derive(Default)]
 pub(super) struct OwnTools {
     pub tools: Vec<OwnTool>,
-    /// The number of rows unreadable for this program.
     pub unreadable: usize,
 }
 

@@ -43,17 +43,13 @@ const LONGEST_PAGE: usize = 45_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSearch {
     pub q: String,
-    /// Restricts to these services, in any case.
     pub services: Vec<String>,
-    /// Of the tool (`read`, `write`, `search`, `delete`) or of its service.
     pub category: Option<String>,
-    /// Restricts to services with this kind of trigger.
     pub trigger: Option<TriggerKind>,
     /// Whether the organization's account is connected, if one is needed.
     pub connected: Option<bool>,
     /// 1 to 100, default 10.
     pub limit: Option<u32>,
-    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 

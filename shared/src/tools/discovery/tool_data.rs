@@ -210,7 +210,6 @@ impl Discovery {
     }
 }
 
-/// Removes duplicates, ignoring case.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut seen = HashSet::new();
     let names = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty());

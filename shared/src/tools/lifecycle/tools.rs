@@ -170,7 +170,6 @@ impl Lifecycle {
         Ok(Progress::Settled(if left.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
     }
 
-    /// Reserves this name, or a similar one if taken, and opens the intent to create the tool.
     async fn reserve_name(
         &self,
         organization: OrganizationId,

@@ -51,7 +51,6 @@ impl ToolOutcome {
         Self::new(false, "error", sentence.into().into(), ExecutionStatus::Failed)
     }
 
-    /// The result, or the sentence why there is none.
     pub fn of(result: Result<impl Into<Value>, String>) -> Self {
         match result {
             Ok(result) => Self::succeeded(result),
