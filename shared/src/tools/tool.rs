@@ -41,7 +41,7 @@ pub type ToolFuture<'a, T = ToolOutcome> = BoxFuture<'a, Result<T>>;
 pub trait CallableTool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
-    /// The tool that this one wraps. The default of every other method is that tool's.
+    /// The wrapped tool, whose answers are the defaults of `check`, `label`, `preview`, `knows_deliveries` and `chat_rules`.
     fn inner(&self) -> Option<&dyn CallableTool> {
         None
     }
@@ -63,7 +63,7 @@ pub trait CallableTool: Send + Sync {
     fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a>;
 
     fn label(&self) -> &str {
-        self.inner().map_or(&*self.spec().name, |inner| inner.label())
+        self.inner().map_or(self.spec().name.as_str(), CallableTool::label)
     }
 
     /// The request that the call would send, for the person who is asked: with the author's fixed values, secrets masked.
@@ -84,11 +84,11 @@ pub trait CallableTool: Send + Sync {
 
     /// Whether a refused call ([`CallContext::refused`]) returns the outcome of an earlier delivery.
     fn knows_deliveries(&self) -> bool {
-        self.inner().is_some_and(|inner| inner.knows_deliveries())
+        self.inner().is_some_and(CallableTool::knows_deliveries)
     }
 
     fn chat_rules(&self) -> ChatRules {
-        self.inner().map_or_else(ChatRules::default, |inner| inner.chat_rules())
+        self.inner().map_or_else(ChatRules::default, CallableTool::chat_rules)
     }
 
     /// Whether a built-in tool calls an address or a model: each call is then an execution of the organization's budget.

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ActionCall, Parameter,
-    no_request::NoRequest,
+    no_request::{NoRequest, NotRun},
     parameters::{Place, all_hidden, argument_name, fixed_text, object, parameter, parameters},
     refusal,
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
@@ -170,17 +170,19 @@ impl ApiRequest {
         self.method != Method::GET
     }
 
-    pub(super) async fn run(&self, call: ActionCall<'_>, id: ExecutionId, hidden: &HiddenTexts) -> ToolOutcome {
-        let mut request = match self.request(call) {
-            Ok(request) => request,
-            Err(none) => return none.into_outcome(),
-        };
+    pub(super) async fn run(
+        &self,
+        call: ActionCall<'_>,
+        id: ExecutionId,
+        hidden: &HiddenTexts,
+    ) -> Result<ToolOutcome, NotRun> {
+        let mut request = self.request(call)?;
         let ActionCall { services, context, .. } = call;
         let mut must_be_once = self.has_effect();
         if let Some(secret) = &self.signing_secret {
             let id = signed::message_id(context, id);
             if let Err(sentence) = signed::sign(&mut request, secret, &id) {
-                return ToolOutcome::failed(sentence).at_fault(Fault::Configuration);
+                return Err(NoRequest::of(Fault::Configuration, sentence).into());
             }
             must_be_once &= !signed::may_repeat(context);
         }
@@ -196,13 +198,13 @@ impl ApiRequest {
             Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
         };
         let done = self.has_effect() && !outcome.is_failed();
-        if done { outcome.with(Effect::Done) } else { outcome }
+        Ok(if done { outcome.with(Effect::Done) } else { outcome })
     }
 
     /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those
     /// that are only a variable.
-    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, String> {
-        let request = self.request(call).map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let request = self.request(call)?;
         let is_hidden = |name: &HeaderName| {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)

@@ -2,7 +2,7 @@
 
 use super::variables::Unknown;
 use crate::{
-    Result, clients,
+    Error, Result, clients,
     models::{ExecutionStatus, Fault},
     telemetry,
     tool::{CallContext, ToolOutcome},
@@ -49,6 +49,33 @@ impl From<&str> for NoRequest {
 impl From<Unknown> for NoRequest {
     fn from(unknown: Unknown) -> Self {
         Self::of(Fault::Caller, unknown.sentence())
+    }
+}
+
+/// The reason why an action did not run.
+pub(super) enum NotRun {
+    NoRequest(NoRequest),
+    Outage(Error),
+}
+
+impl NotRun {
+    pub(super) fn into_outcome(self) -> Result<ToolOutcome> {
+        match self {
+            Self::NoRequest(none) => Ok(none.into_outcome()),
+            Self::Outage(outage) => Err(outage),
+        }
+    }
+}
+
+impl From<NoRequest> for NotRun {
+    fn from(none: NoRequest) -> Self {
+        Self::NoRequest(none)
+    }
+}
+
+impl From<Error> for NotRun {
+    fn from(outage: Error) -> Self {
+        Self::Outage(outage)
     }
 }
 

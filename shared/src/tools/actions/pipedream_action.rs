@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ActionCall, Parameter,
-    no_request::{NoRequest, without_secret},
+    no_request::{NoRequest, NotRun, without_secret},
     parameter::check_storable,
     parameters::{Place, all_hidden, argument_name, object, parameters},
     secret_values::{FixedValue, SentAs, first_secret},
@@ -219,9 +219,8 @@ impl PipedreamAction {
 
     /// The request of [`PipedreamAction::run`]: `{"app", "account_id", "external_user_id", "action", "version"?,
     /// "dynamic_props_id"?, "configured_props"}`.
-    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, String> {
-        let Run { action, version, dynamic_props_id, configured_props } =
-            self.request(call).map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let Run { action, version, dynamic_props_id, configured_props } = self.request(call)?;
         Ok(Value::Object(object([
             ("app", Some(self.metadata.app.clone().into())),
             ("account_id", Some(self.metadata.account_id.clone().into())),
@@ -233,16 +232,13 @@ impl PipedreamAction {
         ])))
     }
 
-    pub(super) async fn run(&self, call: ActionCall<'_>, hidden: &HiddenTexts) -> Result<ToolOutcome> {
-        let run = match self.request(call) {
-            Ok(run) => run,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+    pub(super) async fn run(&self, call: ActionCall<'_>, hidden: &HiddenTexts) -> Result<ToolOutcome, NotRun> {
+        let run = self.request(call)?;
         let ActionCall { services, context, .. } = call;
         let name = self.metadata.app_name.as_deref().unwrap_or(&self.metadata.app);
         let project: Project = match services.secrets.of_deployment(&services.pipedream_secret).await {
             Ok(project) => project,
-            Err(error) => return without_secret(error, format!("{name} is not available just now."), context),
+            Err(error) => return Ok(without_secret(error, format!("{name} is not available just now."), context)?),
         };
         Ok(match services.pipedream.run(&project, context.organization, run, context.deadline).await {
             Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(hidden.replaced_in(result))

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use super::{
     ActionCall, ActionClients, Attempt, Parameter,
     hours::{Hours, read_time_zone},
-    no_request::NoRequest,
+    no_request::{NoRequest, NotRun},
     parameters::{Place, object, parameter, parameters},
     sms,
     variables::{Encoding, Unknown, not_filled},
@@ -211,29 +211,16 @@ impl PlaceCall {
     }
 
     /// Places the call once: after every other check the do-not-call list is read, then VAPI is asked.
-    pub(super) async fn run(&self, call: ActionCall<'_>, attempt: Attempt<'_>) -> Result<ToolOutcome> {
+    pub(super) async fn run(&self, call: ActionCall<'_>, attempt: Attempt<'_>) -> Result<ToolOutcome, NotRun> {
         let ActionCall { services, context, .. } = call;
-        let draft = match self.allowed(call).await? {
-            Ok(draft) => draft,
-            Err(none) => return Ok(none.into_outcome()),
-        };
-        let Some((agent, account)) = agent_and_account(services, &draft).await? else {
-            return Ok(no_agent().into_outcome());
-        };
-        let taken = match self.take_room(call, &draft.person, attempt).await? {
-            Ok(taken) => taken,
-            Err(none) => return Ok(none.into_outcome()),
-        };
-        match services.do_not_call.of_number(context.organization, &draft.person).await {
-            Ok(None) => {}
-            Ok(Some(_)) => {
-                services.quotas.release(taken).await?;
-                return Ok(do_not_call().into_outcome());
-            }
-            Err(outage) => {
-                services.quotas.release(taken).await?;
-                return Err(outage);
-            }
+        let draft = self.allowed(call).await?;
+        let (agent, account) = agent_and_account(services, &draft).await?.ok_or_else(no_agent)?;
+        let taken = self.take_room(call, &draft.person, attempt).await?;
+        let listed = services.do_not_call.of_number(context.organization, &draft.person).await;
+        if !matches!(listed, Ok(None)) {
+            services.quotas.release(taken).await?;
+            listed?;
+            return Err(do_not_call().into());
         }
         let outbound = OutboundCall {
             phone_number_id: &draft.at_vapi,
@@ -272,7 +259,11 @@ impl PlaceCall {
 
     pub(super) async fn find_again(&self, call: ActionCall<'_>, earlier: &Earlier) -> Result<Option<ToolOutcome>> {
         let services = call.services;
-        let Ok(draft) = self.draft(call).await? else { return Ok(None) };
+        let draft = match self.draft(call).await {
+            Ok(draft) => draft,
+            Err(NotRun::NoRequest(_)) => return Ok(None),
+            Err(NotRun::Outage(outage)) => return Err(outage),
+        };
         let Some((agent, account)) = agent_and_account(services, &draft).await? else { return Ok(None) };
         let (vapi, at, deadline) = (&services.vapi, earlier.until, call.context.deadline);
         match vapi.find_placed(&account, &draft.at_vapi, &earlier.name, at, deadline).await {
@@ -293,43 +284,38 @@ impl PlaceCall {
     }
 
     /// The call of [`PlaceCall::run`]: `{"from", "to", "agent_id", "variables", "allowed", "reason"?}`.
-    pub(super) async fn preview(&self, call: ActionCall<'_>) -> Result<Result<Value, String>> {
-        let draft = match self.allowed(call).await? {
-            Ok(draft) => draft,
-            Err(none) => return Ok(Err(none.into_sentence())),
-        };
+    pub(super) async fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let draft = self.allowed(call).await?;
         let listed = call.services.do_not_call.of_number(call.context.organization, &draft.person).await?;
         let reason = listed.is_some().then(|| Value::from(do_not_call().into_sentence()));
-        Ok(Ok(Value::Object(object([
+        Ok(Value::Object(object([
             ("from", Some(json!(draft.from.number))),
             ("to", Some(json!(draft.person))),
             ("agent_id", Some(json!(draft.agent_id))),
             ("variables", Some(draft.variables.into())),
             ("allowed", Some(reason.is_none().into())),
             ("reason", reason),
-        ]))))
+        ])))
     }
 
-    async fn allowed(&self, call: ActionCall<'_>) -> Result<Result<Draft, NoRequest>> {
+    async fn allowed(&self, call: ActionCall<'_>) -> Result<Draft, NotRun> {
         let draft = self.draft(call).await?;
-        Ok(draft.and_then(|draft| self.may_call(&draft.from, &draft.person, Timestamp::now()).map(|()| draft)))
+        self.may_call(&draft.from, &draft.person, Timestamp::now())?;
+        Ok(draft)
     }
 
-    async fn draft(&self, call: ActionCall<'_>) -> Result<Result<Draft, NoRequest>> {
-        let (person, variables) = match self.merge(call) {
-            Ok(merged) => merged,
-            Err(none) => return Ok(Err(none)),
-        };
+    async fn draft(&self, call: ActionCall<'_>) -> Result<Draft, NotRun> {
+        let (person, variables) = self.merge(call)?;
         let numbers = &call.services.phone_numbers;
         let Some(from) = found(numbers.get(call.context.organization, self.phone_number_id).await)? else {
-            return Ok(Err(refusal(Fault::Configuration, "the number to call from is no longer set up.")));
+            return Err(refusal(Fault::Configuration, "the number to call from is no longer set up.").into());
         };
         let Some(at_vapi) = from.vapi_phone_number_id.clone() else {
             let sentence = "VAPI's id of the number to call from is not known. Set vapi_phone_number_id at the number.";
-            return Ok(Err(refusal(Fault::Configuration, sentence)));
+            return Err(refusal(Fault::Configuration, sentence).into());
         };
-        let Some(agent_id) = self.agent_id.or(from.agent_id) else { return Ok(Err(no_agent())) };
-        Ok(Ok(Draft { from, at_vapi, agent_id, person, variables }))
+        let agent_id = self.agent_id.or(from.agent_id).ok_or_else(no_agent)?;
+        Ok(Draft { from, at_vapi, agent_id, person, variables })
     }
 
     fn merge(&self, call: ActionCall<'_>) -> Result<(E164, Map<String, Value>), NoRequest> {
@@ -386,26 +372,27 @@ impl PlaceCall {
         ActionCall { services, context, .. }: ActionCall<'_>,
         person: &E164,
         attempt: Attempt<'_>,
-    ) -> Result<Result<Taken, NoRequest>> {
+    ) -> Result<Taken, NotRun> {
         let (organization, id) = (context.organization, attempt.id.to_string());
         let hash = CallerHash::of(organization, person.as_str());
         let wanted = [
             (Counted::PlacedCallsOf(self.phone_number_id), Window::Day, self.per_day),
             (Counted::PlacedCalls, Window::DayOf(hash.as_str()), self.per_person_and_day),
         ];
-        Ok(match services.quotas.take_each(organization, &wanted, Some(&id), context.deadline).await? {
+        match services.quotas.take_each(organization, &wanted, Some(&id), context.deadline).await? {
             Room::Taken(taken) => Ok(taken),
             Room::None(limit) => {
                 telemetry::execution_limited("place_call", limit.as_str());
-                Err(limited(match limit {
+                let sentence = match limit {
                     Limit::PerPersonAndDay => format!(
                         "the person has been called as often as is allowed on one day (per_person_and_day: {}).",
                         self.per_person_and_day
                     ),
                     _ => format!("the calls of this day are used up (per_day: {}).", self.per_day),
-                }))
+                };
+                Err(limited(sentence).into())
             }
-        })
+        }
     }
 }
 

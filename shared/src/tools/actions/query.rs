@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use self::filters::{Filter, Filters};
 use super::{
     ActionCall, Parameter,
-    no_request::NoRequest,
+    no_request::{NoRequest, NotRun},
     parameters::{Place, fixed_text, object, parameter},
     variables::Encoding,
 };
@@ -66,7 +66,9 @@ impl Query {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let knowledge_base_id = fields.required_parse("knowledge_base_id");
         let query = if fields.get("query").is_some() { parameter(fields, "query") } else { Some(asked_by_the_model()) };
-        query.as_ref().and_then(|query| fixed_text(query, "query", fields));
+        if let Some(query) = &query {
+            fixed_text(query, "query", fields);
+        }
         let filters = Filters::read(fields);
         Some(Self { knowledge_base_id: knowledge_base_id?, query: query?, filters })
     }
@@ -132,19 +134,16 @@ impl Query {
     }
 
     /// The search of [`Query::run`]: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
-    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, String> {
-        let SearchRequest { words, filters } = self.asked(call).map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let SearchRequest { words, filters } = self.asked(call)?;
         let filters: Map<String, Value> =
             filters.into_iter().map(|(filter, given)| (filter.argument(), given)).collect();
         Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))
     }
 
     /// Returns `{"matched": 12, "entries": ["…"], "note"?: "…"}`; the note also reports an empty result.
-    pub(super) async fn run(&self, call: ActionCall<'_>) -> Result<ToolOutcome> {
-        let asked = match self.asked(call) {
-            Ok(asked) => asked,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+    pub(super) async fn run(&self, call: ActionCall<'_>) -> Result<ToolOutcome, NotRun> {
+        let asked = self.asked(call)?;
         let ActionCall { services, context, .. } = call;
         let query = asked.words.as_str();
         let deadline = context.deadline.reserving(SEARCHING);

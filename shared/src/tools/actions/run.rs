@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{ToolAction, query::Knowledge, variables};
+use super::{ToolAction, no_request::NotRun, query::Knowledge, variables};
 use crate::{
     Result,
     accounts::Accounts,
@@ -67,12 +67,17 @@ pub async fn run(action: &ToolAction, call: ActionCall<'_>, attempt: Attempt<'_>
     let hidden = action.hidden_texts(call.context.conversation);
     let outcome = match action {
         ToolAction::ApiRequest(action) => action.run(call, attempt.id, &hidden).await,
-        ToolAction::PipedreamAction(action) => action.run(call, &hidden).await?,
-        ToolAction::Query(action) => action.run(call).await?,
-        ToolAction::Sms(action) => action.run(call, attempt.done).await?.hiding(&hidden),
-        ToolAction::TransferCall(action) => action.run(call, attempt.id).await?.hiding(&hidden),
-        ToolAction::PlaceCall(action) => Box::pin(action.run(call, attempt)).await?.hiding(&hidden),
-        ToolAction::ServiceRequest(action) => action.run(call, attempt, &hidden).await,
+        ToolAction::PipedreamAction(action) => action.run(call, &hidden).await,
+        ToolAction::Query(action) => action.run(call).await,
+        ToolAction::Sms(action) => action.run(call, attempt.done).await,
+        ToolAction::TransferCall(action) => action.run(call, attempt.id).await,
+        ToolAction::PlaceCall(action) => Box::pin(action.run(call, attempt)).await,
+        ToolAction::ServiceRequest(action) => Ok(action.run(call, attempt, &hidden).await),
+    };
+    let outcome = outcome.or_else(NotRun::into_outcome)?;
+    let outcome = match action {
+        ToolAction::Sms(_) | ToolAction::TransferCall(_) | ToolAction::PlaceCall(_) => outcome.hiding(&hidden),
+        _ => outcome,
     };
     Ok(match longest_result(call.context) {
         Some(longest) => outcome.cut_to(longest),
@@ -116,10 +121,15 @@ pub async fn preview(action: &ToolAction, call: ActionCall<'_>) -> Result<Result
         ToolAction::ApiRequest(action) => action.preview(call),
         ToolAction::PipedreamAction(action) => action.preview(call),
         ToolAction::Query(action) => action.preview(call),
-        ToolAction::Sms(action) => action.preview(call).await?,
+        ToolAction::Sms(action) => action.preview(call).await,
         ToolAction::TransferCall(action) => action.preview(call),
-        ToolAction::PlaceCall(action) => action.preview(call).await?,
+        ToolAction::PlaceCall(action) => action.preview(call).await,
         ToolAction::ServiceRequest(action) => action.preview(call, "…"),
+    };
+    let request = match request {
+        Ok(request) => request,
+        Err(NotRun::NoRequest(none)) => return Ok(Err(none.into_sentence())),
+        Err(NotRun::Outage(outage)) => return Err(outage),
     };
     // The caller of a preview may see fixed values, but no secrets.
     let conversation = call.context.conversation;
@@ -128,5 +138,5 @@ pub async fn preview(action: &ToolAction, call: ActionCall<'_>) -> Result<Result
     for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
         secrets.remove(number.as_str());
     }
-    Ok(request.map(|request| secrets.masked(request)))
+    Ok(Ok(secrets.masked(request)))
 }

@@ -19,7 +19,7 @@ use url::{Url, form_urlencoded};
 use super::{
     ActionCall, Attempt, Parameter,
     api_request::{LARGEST_ANSWER, report, shown, unanswered},
-    no_request::NoRequest,
+    no_request::{NoRequest, NotRun},
     parameters::object,
     secret_values::{FixedValue, SentAs},
 };
@@ -123,8 +123,8 @@ impl ServiceRequest {
     }
 
     /// The request of [`ServiceRequest::run`]: `{"method", "url", "headers", "body"?}`, the credential masked.
-    pub(super) fn preview(&self, call: ActionCall<'_>, key: &str) -> Result<Value, String> {
-        let request = self.request(call, key).map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>, key: &str) -> Result<Value, NotRun> {
+        let request = self.request(call, key)?;
         let credential_header = match &self.template.auth {
             RequestAuth::Bearer { .. } | RequestAuth::Basic { .. } => AUTHORIZATION.as_str().to_owned(),
             RequestAuth::Header { header, .. } => header.to_ascii_lowercase(),

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use self::allowed::AllowedRecipients;
 use super::{
     ActionCall, EffectPart, Parameter,
-    no_request::{NoRequest, without_secret},
+    no_request::{NoRequest, NotRun, without_secret},
     parameters::{Place, fixed_text, object, parameter},
     variables::Encoding,
 };
@@ -131,17 +131,14 @@ impl Sms {
     }
 
     /// Sends to all recipients in parallel, with an outcome for each. Recipients in `done` keep their earlier outcomes.
-    pub(super) async fn run(&self, call: ActionCall<'_>, done: &Map<String, Value>) -> Result<ToolOutcome> {
+    pub(super) async fn run(&self, call: ActionCall<'_>, done: &Map<String, Value>) -> Result<ToolOutcome, NotRun> {
         let ActionCall { services, context, .. } = call;
-        let Draft { from, text, recipients } = match self.draft(call).await? {
-            Ok(draft) => draft,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+        let Draft { from, text, recipients } = self.draft(call).await?;
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
             Err(error) => {
                 let sentence = "The SMS service is not available just now; try again in a moment.";
-                return without_secret(error, sentence, context);
+                return Ok(without_secret(error, sentence, context)?);
             }
         };
         let are_refused = recipients.iter().any(|(_, number)| number.is_err());
@@ -181,28 +178,22 @@ impl Sms {
     }
 
     /// The message of [`Sms::run`]: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
-    pub(super) async fn preview(&self, call: ActionCall<'_>) -> Result<Result<Value, String>> {
-        let draft = self.draft(call).await?.map_err(NoRequest::into_sentence);
-        Ok(draft.map(|Draft { from, text, recipients }| {
-            let recipients = recipients.into_iter().map(|(to, number)| {
-                let reason = number.as_ref().err().map(|why| Value::from(*why));
-                Value::Object(object([
-                    ("to", Some(to.into())),
-                    ("allowed", Some(number.is_ok().into())),
-                    ("reason", reason),
-                ]))
-            });
-            json!({"from": from.number, "text": text, "recipients": recipients.collect::<Vec<_>>()})
-        }))
+    pub(super) async fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let Draft { from, text, recipients } = self.draft(call).await?;
+        let recipients = recipients.into_iter().map(|(to, number)| {
+            let reason = number.as_ref().err().map(|why| Value::from(*why));
+            Value::Object(object([
+                ("to", Some(to.into())),
+                ("allowed", Some(number.is_ok().into())),
+                ("reason", reason),
+            ]))
+        });
+        Ok(json!({"from": from.number, "text": text, "recipients": recipients.collect::<Vec<_>>()}))
     }
 
-    async fn draft(&self, call: ActionCall<'_>) -> Result<Result<Draft, NoRequest>> {
-        let (text, recipients) = match self.merge(call) {
-            Ok(merged) => merged,
-            Err(none) => return Ok(Err(none)),
-        };
-        let from = self.sender(call).await?;
-        Ok(from.map(|from| Draft { from, text, recipients }))
+    async fn draft(&self, call: ActionCall<'_>) -> Result<Draft, NotRun> {
+        let (text, recipients) = self.merge(call)?;
+        Ok(Draft { from: self.sender(call).await?, text, recipients })
     }
 
     /// Turns the model's recipients into a set of numbers, without the author's.
@@ -269,14 +260,14 @@ impl Sms {
     }
 
     /// The row of the sending number.
-    async fn sender(&self, call: ActionCall<'_>) -> Result<Result<PhoneNumber, NoRequest>> {
+    async fn sender(&self, call: ActionCall<'_>) -> Result<PhoneNumber, NotRun> {
         let ActionCall { services, context, arguments } = call;
         if let Some(named) = arguments.get("from").and_then(Value::as_str).filter(|_| self.takes_from) {
             let row = match named.parse::<E164>() {
                 Ok(number) => services.phone_numbers.with_number(context.organization, &number).await?,
                 Err(_not_e164) => None,
             };
-            return Ok(row.ok_or_else(|| NOT_OURS.into()));
+            return Ok(row.ok_or_else(|| NoRequest::from(NOT_OURS))?);
         }
         let (row, otherwise) = match self.from {
             Sender::CalledNumber => (
@@ -289,7 +280,7 @@ impl Sms {
                 "The number this message should come from is no longer set up.",
             ),
         };
-        Ok(row.ok_or_else(|| NoRequest::of(Fault::Configuration, otherwise)))
+        Ok(row.ok_or_else(|| NoRequest::of(Fault::Configuration, otherwise))?)
     }
 }
 

@@ -35,10 +35,10 @@ use futures_util::future::try_join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::{if_unanswered::IfUnanswered, route::NoRoute, target::Target};
+use self::{if_unanswered::IfUnanswered, target::Target};
 use super::{
     ActionCall, Parameter,
-    no_request::NoRequest,
+    no_request::{NoRequest, NotRun},
     parameters::{Place, object},
     variables::{self, Encoding},
 };
@@ -174,9 +174,10 @@ impl TransferCall {
     }
 
     /// The transfer of [`TransferCall::run`]: `{"destination", "label"?, "briefing"?}`.
-    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, String> {
-        let route = self.route(call.arguments, Timestamp::now()).map_err(NoRoute::into_sentence)?;
-        let briefing = self.briefing(call).map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let route = self.route(call.arguments, Timestamp::now());
+        let route = route.map_err(|nobody| NoRequest::from(nobody.into_sentence()))?;
+        let briefing = self.briefing(call)?;
         Ok(Value::Object(object([
             ("destination", Some(json!(route.first.callee))),
             ("label", route.label.map(Value::from)),
@@ -185,21 +186,18 @@ impl TransferCall {
     }
 
     /// Transfers once. A destination outside the list is refused, and a closed one is not rung.
-    pub(super) async fn run(&self, call: ActionCall<'_>, execution: ExecutionId) -> Result<ToolOutcome> {
+    pub(super) async fn run(&self, call: ActionCall<'_>, execution: ExecutionId) -> Result<ToolOutcome, NotRun> {
         let ActionCall { services, context, arguments } = call;
         let route = match self.route(arguments, Timestamp::now()) {
             Ok(route) => route,
             Err(nobody) => return Ok(nobody.into_outcome()),
         };
-        let briefing = match self.briefing(call) {
-            Ok(briefing) => briefing,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+        let briefing = self.briefing(call)?;
         let (rule, no_rule) = (self.stored.if_unanswered.as_ref(), IfUnanswered::hang_up());
         let bypassed = context.conversation.call.as_ref().is_some_and(|call| call.bypasses_provider);
         let moves = bypassed && route.first.dialled().is_some();
         if let Some(rule) = rule.or(moves.then_some(&no_rule)) {
-            return rule.move_line(call, execution, &route, briefing).await;
+            return Ok(rule.move_line(call, execution, &route, briefing).await?);
         }
         let (url, permitted) =
             try_join(live_call::find(services, context), route.first.permitted(services, context.organization)).await?;
