@@ -25,9 +25,15 @@ help: ## list the commands
 	@echo 'make run ARGS="--help" lists the options of the local stack;'
 	@echo 'make deploy needs CODE_BUCKET=name and reads infra/deploy.parameters: infra/deploy --help'
 
+# Looks for Python and the default ports before the build. With ARGS, which may choose others, the stack names a taken port afterwards.
+PORTS_TAKEN = import socket, sys; taken = [port for port in (*range(4500, 4509), 4566) if not socket.socket().connect_ex(("127.0.0.1", port))]; \
+	sys.exit(f"port {taken[0]} of 127.0.0.1 is taken, perhaps by another stack: end it, or choose others with ARGS=--port-base=5000" if taken else 0)
+
 # Builds all members at once, as the stack does for its functions, so that every crate is built once.
 run: ## start the whole system on this machine and play the main job once
 	@[ -x target/debug/local ] || echo 'The first start compiles everything (5 to 10 minutes) and installs a local AWS in .venv (1 minute); later ones take half a minute.'
+	@infra/local/make-venv
+	@$(if $(ARGS),,$(VENV)/python -c '$(PORTS_TAKEN)')
 	cargo build --workspace --bins
 	@cargo run --quiet --bin local -- $(ARGS)
 

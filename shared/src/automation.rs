@@ -51,7 +51,7 @@ pub use running::run_end::{end_pending_work, report_end};
 pub use running::run_prompt::named_tools;
 pub use running::run_queue::RunQueue;
 pub use running::run_request::{NamedTool, NewRun, RunRequest};
-pub use running::run_starter::{Requested, RunCause, RunStarter};
+pub use running::run_starter::{RunCause, RunStarter};
 pub use running::run_view::{ERROR_BUDGET, RunView};
 pub use running::whole_run_view::{LARGEST_RUN_VIEW, WholeRunView, whole_run_view};
 pub use triggers::Triggers;

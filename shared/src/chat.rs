@@ -14,7 +14,9 @@ mod running;
 mod turn;
 
 pub use self::{
-    asked::{Awaited, ChatInput, Consent, FrontEndResult, LONGEST_MESSAGE, LONGEST_THREAD},
+    asked::{
+        Awaited, ChatInput, Consent, FrontEndResult, LONGEST_MESSAGE, LONGEST_THREAD, message_content, message_text,
+    },
     front_end::FrontEndTool,
     running::{Followed, RunningTurnView, running_view, unanswered},
     turn::{CalledTool, OpenTurn, PendingAction, TurnAnswer, TurnMetadata, TurnSettings, Turns},

@@ -4,6 +4,8 @@
 mod call_events;
 mod catalogues;
 mod console;
+mod parts;
+mod start;
 
 use std::{cell::OnceCell, iter, time::Duration};
 
@@ -33,23 +35,24 @@ use crate::{
     discovery::Discovery,
     error,
     execution::Executor,
-    http::{Access, TokenVerifier},
+    http::TokenVerifier,
     idempotency::Idempotency,
     injection::read_feed,
-    lifecycle::{
-        Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets,
-    },
+    lifecycle::{Assistants, ExternalTools, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers, DoNotCallList, Erasure,
-        Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations,
-        PhoneNumbers, Quotas, Replays, Schedules, Services, Threads,
+        Agents, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers, DoNotCallList, Events,
+        Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers,
+        Quotas, Replays, Schedules, Services, Threads,
     },
     telemetry,
 };
 
 pub use console::ConsoleSettings;
+pub use declare::Parts;
+pub use parts::PlatformPart;
+pub use start::start;
 
 /// A turn may be repeated long after an effect, and must still find it.
 const EFFECTS_OF_TURNS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -134,10 +137,6 @@ impl Platform {
         once(&self.outbound, || Ok(Outbound::new(self.environment.hosts("OUTBOUND_OPEN_HOSTS"))?))
     }
 
-    pub fn access(&self) -> Result<Access> {
-        Ok(Access::new(self.database()?, self.organizations()?.clone()))
-    }
-
     /// Verifies tokens where no authorizer does: issuer `JWT_ISSUER`, one of `JWT_AUDIENCE` (separated by commas),
     /// keys at `JWKS_URL` or at the address in the issuer's configuration.
     pub fn token_verifier(&self) -> Result<TokenVerifier> {
@@ -208,10 +207,6 @@ impl Platform {
 
     fn assistants(&self) -> Result<Assistants> {
         Ok(Assistants::new(self.vapi(), self.accounts()?))
-    }
-
-    pub fn attachments(&self) -> Result<Attachments> {
-        Ok(Attachments::new(self.database()?, self.assistants()?))
     }
 
     pub fn lifecycle(&self) -> Result<Lifecycle> {
@@ -381,10 +376,6 @@ impl Platform {
         })
     }
 
-    pub fn erasure(&self) -> Result<Erasure> {
-        Ok(Erasure::new(self.database()?))
-    }
-
     /// How long calls are kept (`CALL_DAYS`, 90).
     pub fn calls_kept(&self) -> Result<Duration> {
         Ok(Duration::from_secs(self.environment.parsed::<u64>("CALL_DAYS", 90)? * 24 * 60 * 60))
@@ -459,11 +450,6 @@ impl Platform {
     pub fn mcp_settings(&self) -> Result<McpSettings> {
         let scopes = self.environment.optional("MCP_SCOPES");
         Ok(McpSettings { scopes, origins: self.environment.list("MCP_ORIGINS") })
-    }
-
-    /// The settings of the console's page ([`ConsoleSettings`] names the variables).
-    pub fn console_settings(&self) -> Result<ConsoleSettings> {
-        Ok(ConsoleSettings::read(&self.environment)?)
     }
 
     /// The organizations' connections to services. Shared, because it caches Pipedream's answers.
@@ -541,6 +527,7 @@ impl Platform {
             },
             history: self.history()?,
             failed_tools: None,
+            late: None,
         })
     }
 }

@@ -8,7 +8,7 @@ mod voice;
 
 use serde_json::Value;
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     accounts::Accounts,
     actions::ToolTokens,
     clients::{Vapi, vapi},
@@ -17,7 +17,7 @@ use shared::{
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::Attachments,
     models::{Agent, AgentId, KeyService, OrganizationId, Timestamp},
-    platform,
+    platform::Parts,
     store::{Agents, Page, PhoneNumbers},
 };
 use uuid::Uuid;
@@ -38,6 +38,7 @@ const PROOF: &str = "switchboard";
 /// In characters.
 const LONGEST_NAME: usize = 100;
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub agents: Agents,
@@ -46,21 +47,6 @@ pub struct Deps {
     pub vapi: Vapi,
     pub accounts: Accounts,
     pub tokens: ToolTokens,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            agents: Agents::new(database),
-            attachments: platform.attachments()?,
-            phone_numbers: PhoneNumbers::new(database),
-            vapi: platform.vapi(),
-            accounts: platform.accounts()?,
-            tokens: platform.tokens()?,
-        })
-    }
 }
 
 #[derive(Body)]

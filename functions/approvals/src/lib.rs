@@ -3,14 +3,14 @@
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     automation::RunQueue,
     declared::{Body, Text},
     described::Described,
     error::{self, found},
     http::{Access, Asked, Id, MaySend, Paged, Shown, Wanted, operation},
     models::{Approval, ApprovalId, ApprovalStatus, AutomationId, Member, Role, RunId, Timestamp, UserId},
-    platform,
+    platform::Parts,
     redaction::{self, arguments_for_approver, arguments_for_reader},
     store::{Approvals, Decided, Page},
 };
@@ -26,20 +26,11 @@ const SENTENCE: usize = 4_096;
 /// Characters of the reason for a decision.
 const LONGEST_REASON: usize = 1_000;
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub approvals: Approvals,
     pub queue: RunQueue,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            approvals: Approvals::new(platform.database()?),
-            queue: platform.run_queue()?,
-        })
-    }
 }
 
 /// A request of a run to approve an action. Unknown fields are null.

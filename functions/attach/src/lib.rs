@@ -4,25 +4,20 @@
 //! After a failure VAPI is made to follow the table.
 
 use shared::{
-    Platform, Result,
+    Result,
     declared::Body,
     http::{Access, Asked, Id, Made, Sent, operation},
     lifecycle::{Attached, Attachments},
     models::{AgentId, ToolAttachment, ToolId},
-    platform,
+    platform::Parts,
 };
 
 shared::routes!(Deps, "attachments": attach_tool);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub attachments: Attachments,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, attachments: platform.attachments()? })
-    }
 }
 
 #[derive(Body)]

@@ -13,23 +13,34 @@ mod transfers;
 mod twilio_request;
 pub mod twiml;
 
-use std::{pin::pin, time::Duration};
+use std::{
+    future::{Ready, ready},
+    pin::pin,
+    time::Duration,
+};
 
-use futures_util::{FutureExt, join};
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+    join,
+};
 use serde_json::{Map, Value};
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     accounts::Accounts,
-    clients::{self, Failure, Queue, Secrets, UpstreamService, Vapi, vapi::InboundCall},
+    clients::{
+        self, Failure, Queue, Secrets, UpstreamService, Vapi,
+        vapi::{Account, InboundCall},
+    },
     described::{Schemas, json},
     error,
     http::{self, Found, Id, Operation, Part, Reply, Request, operation},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
-        AgentId, Call, CallId, CallStatus, E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber,
+        Agent, AgentId, Call, CallId, CallStatus, E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber,
         PhoneNumberId, Queued, QueuedExecution, StartedTool, Timestamp, Tool, Unowned,
     },
-    platform,
+    platform::Parts,
     store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
     telemetry,
     webhooks::twilio_signature::LONGEST_SID,
@@ -61,44 +72,28 @@ const CALL_SIDS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// The earliest refusal, so that its time tells nothing about the lookups.
 const REFUSED_AFTER: Duration = Duration::from_millis(200);
 
+#[derive(Parts)]
 pub struct Deps {
     pub phone_numbers: PhoneNumbers,
     pub agents: Agents,
     pub agent_tools: ToolAttachments,
     pub tools: Tools,
     pub calls: Calls,
+    #[part(Idempotency::new(platform.database()?, CALL_SIDS_KEPT).kept_for(CALL_SIDS_KEPT))]
     pub idempotency: Idempotency,
     pub secrets: Secrets,
     pub accounts: Accounts,
     pub vapi: Vapi,
     pub executions: Queue<Queued>,
     /// The address that Twilio gets from us. It signs this one or the gateway's.
+    #[part(platform.public_url()?)]
     pub public_url: String,
     /// How long the start of a call waits for its tools.
+    #[part(platform.on_call_start()?)]
     pub context_due: Duration,
     /// How long a call is kept.
+    #[part(platform.calls_kept()?)]
     pub calls_kept: Duration,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            phone_numbers: PhoneNumbers::new(database),
-            agents: Agents::new(database),
-            agent_tools: ToolAttachments::new(database),
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            idempotency: Idempotency::new(database, CALL_SIDS_KEPT).kept_for(CALL_SIDS_KEPT),
-            secrets: platform.secrets().clone(),
-            accounts: platform.accounts()?,
-            vapi: platform.vapi(),
-            executions: platform.executions_queue()?,
-            public_url: platform.public_url()?,
-            context_due: platform.on_call_start()?,
-            calls_kept: platform.calls_kept()?,
-        })
-    }
 }
 
 /// Twilio's form about a call. The handler reads it after it has checked the path's id.
@@ -169,9 +164,13 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
     };
 
     let mut finding = pin!(on_call_start(deps, &number));
+    let creation = pin!(creation(deps, &number));
     let waits = number.wait_ms > 0 && ticket.is_some() && creates_calls(&number).is_some();
-    let (found, mut early) =
-        if waits { early::begin(deps, &number, &incoming, finding.as_mut()).await } else { (None, Early::default()) };
+    let ((found, mut early), creation) = if waits {
+        beside(early::begin(deps, &number, &incoming, finding.as_mut()), creation).await
+    } else {
+        ((None, Early::default()), Either::Left(creation))
+    };
     let tools = async {
         match found {
             Some(found) => found,
@@ -180,7 +179,8 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
     };
     let form = http::body(request).to_vec();
     let asks = CreatedCall { name: &incoming.call_sid, variables: &early.variables, first_message: None };
-    let (answered, tools) = join!(ask_vapi(deps, &number, &incoming, asks, form, deadline.at_most(VAPI_WITHIN)), tools);
+    let asked = ask_vapi(deps, &incoming, creation, asks, form, deadline.at_most(VAPI_WITHIN));
+    let (answered, tools) = join!(asked, tools);
     let fallback = answered.is_err();
     // A call that a twin of the request has begun is counted there.
     let counts = ticket.is_some() || unclaimed;
@@ -342,20 +342,41 @@ pub(crate) struct CreatedCall<'a> {
     first_message: Option<&'a str>,
 }
 
+/// What a call is created with at VAPI.
+struct Creation<'a> {
+    at_vapi: &'a str,
+    agent: Agent,
+    account: Account,
+}
+
+/// `None`: Twilio's form is forwarded.
+async fn creation<'a>(deps: &Deps, number: &'a PhoneNumber) -> Result<Option<Creation<'a>>> {
+    let Some((at_vapi, agent)) = creates_calls(number) else { return Ok(None) };
+    let organization = number.organization_id;
+    let (agent, account) = join!(deps.agents.get(organization, agent), deps.accounts.vapi(organization));
+    Ok(Some(Creation { at_vapi, agent: agent?, account: account? }))
+}
+
+/// Awaits `work` and returns the rest of `other`, which goes on beside it.
+async fn beside<W: Future, O: Future + Unpin>(work: W, other: O) -> (W::Output, Either<O, Ready<O::Output>>) {
+    match select(pin!(work), other).await {
+        Either::Left((done, other)) => (done, Either::Left(other)),
+        Either::Right((known, work)) => (work.await, Either::Right(ready(known))),
+    }
+}
+
 /// VAPI's TwiML, and the call behind it.
 async fn ask_vapi(
     deps: &Deps,
-    number: &PhoneNumber,
     incoming: &Incoming,
+    creation: impl Future<Output = Result<Option<Creation<'_>>>>,
     asks: CreatedCall<'_>,
     form: Vec<u8>,
     deadline: Deadline,
 ) -> Result<(String, Option<twiml::Stream>)> {
-    let twiml = match creates_calls(number) {
-        Some((at_vapi, agent)) => {
-            let organization = number.organization_id;
-            let (agent, account) = join!(deps.agents.get(organization, agent), deps.accounts.vapi(organization));
-            let (agent, account) = (agent?, account?);
+    let creation = tokio::time::timeout(deadline.remaining(), creation).await;
+    let twiml = match creation.map_err(|elapsed| Error::Unavailable("the database", elapsed.into()))?? {
+        Some(Creation { at_vapi, agent, account }) => {
             let call = InboundCall {
                 phone_number_id: at_vapi,
                 assistant_id: &agent.external_assistant_id,

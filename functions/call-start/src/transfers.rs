@@ -17,7 +17,7 @@ use shared::{
 
 use crate::{
     ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, WRITES_WITHIN, admitted, aside, ask_vapi,
-    begun, claim, creates_calls, describe_twiml,
+    begun, claim, creates_calls, creation, describe_twiml,
     early::{Early, changes_nothing},
     on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
@@ -148,7 +148,13 @@ struct Step {
     twiml: String,
     progress: Option<Progress>,
     /// The new call of a caller whom nobody answered.
-    returns_in: Option<Call>,
+    returns_in: Option<NewCall>,
+}
+
+struct NewCall {
+    call: Call,
+    /// The tools for its start could be read.
+    knows_tools: bool,
 }
 
 struct Progress {
@@ -238,12 +244,12 @@ impl Line<'_> {
         }
         let report = transfer.report();
         let (twiml, returns_in) = self.back_to_agent(report, say.as_deref()).await;
-        transfer.end(outcome, Timestamp::now(), returns_in.as_ref().map(|call| call.id.clone()));
+        transfer.end(outcome, Timestamp::now(), returns_in.as_ref().map(|new| new.call.id.clone()));
         Step { returns_in, ..Step::noting(twiml, transfer, known) }
     }
 
     /// A new call with the same agent, whose tools that change nothing are to run again.
-    async fn back_to_agent(&self, report: String, say: Option<&str>) -> (String, Option<Call>) {
+    async fn back_to_agent(&self, report: String, say: Option<&str>) -> (String, Option<NewCall>) {
         let (deps, received_at) = (self.deps, Timestamp::now());
         let number = &PhoneNumber { agent_id: self.call.agent_id, ..self.number.clone() };
         let earlier = self.call.id.as_str();
@@ -252,7 +258,7 @@ impl Line<'_> {
         let asks = CreatedCall { name: &name, variables: &Map::new(), first_message: say };
         let form = twilio_request::as_ringing(self.request);
         let (answered, tools) = join!(
-            ask_vapi(deps, number, self.incoming, asks, form, self.deadline.at_most(VAPI_WITHIN)),
+            ask_vapi(deps, self.incoming, creation(deps, number), asks, form, self.deadline.at_most(VAPI_WITHIN)),
             on_call_start(deps, number)
         );
         let (twiml, stream) = match answered {
@@ -268,6 +274,7 @@ impl Line<'_> {
             None => twiml,
         };
         let Some(stream) = stream else { return (twiml, None) };
+        let knows_tools = tools.is_some();
         let tools = tools.unwrap_or_default();
         let tools = tools.iter().filter(|tool| changes_nothing(tool)).map(started).collect();
         let expires_at = received_at.plus(deps.calls_kept).as_seconds();
@@ -278,13 +285,13 @@ impl Line<'_> {
             results: BTreeMap::new(),
             ..begun(number, self.incoming, stream, tools, received_at, expires_at)
         };
-        (twiml, Some(call))
+        (twiml, Some(NewCall { call, knows_tools }))
     }
 
-    async fn begin(&self, call: Option<&Call>, within: Duration) {
-        let Some(call) = call else { return };
-        let complete = start(self.deps, call, &Early::default(), within).await;
-        telemetry::call_answered(if complete { "agent" } else { "incomplete" });
+    async fn begin(&self, new: Option<&NewCall>, within: Duration) {
+        let Some(NewCall { call, knows_tools }) = new else { return };
+        let started = start(self.deps, call, &Early::default(), within).await;
+        telemetry::call_answered(if *knows_tools && started { "agent" } else { "incomplete" });
     }
 
     async fn note(&self, progress: Option<Progress>, within: Duration) {

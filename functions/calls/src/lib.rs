@@ -10,12 +10,12 @@ mod view;
 
 use futures_util::join;
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     accounts::Accounts,
     automation::{AnsweredCallQueue, EndedCallQueue},
     http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
     models::{AgentId, CallId, CallStatus, Execution, ExecutionId, ExecutionView, OrganizationId},
-    platform,
+    platform::Parts,
     receipts::{CallReceipt, CallRecord, Receipts},
     spoken_claims::ClaimChecks,
     store::{CallFilter, Calls, DoNotCallList, Erasure, ExecutionFilter, Executions, Page},
@@ -36,6 +36,7 @@ shared::routes!(
     events::take_vapi_event,
 );
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub calls: Calls,
@@ -48,24 +49,6 @@ pub struct Deps {
     pub claims: ClaimChecks,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            calls: Calls::new(database),
-            executions: Executions::new(database),
-            receipts: platform.receipts()?,
-            ended_calls: platform.ended_call_queue()?,
-            answered_calls: platform.answered_call_queue()?,
-            do_not_call: DoNotCallList::new(database),
-            erasure: platform.erasure()?,
-            claims: platform.claim_checks()?,
-            accounts: platform.accounts()?,
-        })
-    }
 }
 
 /// List calls

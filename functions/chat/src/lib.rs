@@ -5,13 +5,13 @@ mod threads;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::{
-    Platform, Result,
+    Result,
     chat::{ChatInput, TurnAnswer, TurnMetadata, Turns},
     described::{Described, Json, Schemas, json},
     http::{Access, Asked, Repeated, Sent, Shown, operation},
     models::Timestamp,
     planner::{Observer, Receipt, TurnEvent, Widget},
-    platform,
+    platform::Parts,
 };
 
 shared::routes!(
@@ -23,15 +23,10 @@ shared::routes!(
     threads::delete_thread,
 );
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub turns: Turns,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, turns: platform.turns()? })
-    }
 }
 
 /// An answer that comes whole needs to hear of nothing before.

@@ -13,24 +13,19 @@ mod templates;
 
 use serde::Serialize;
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     described::{Described, Schemas, json},
     http::{self, Found, Operation, Part, Reply, Request, operation},
-    platform::{self, ConsoleSettings},
+    platform::{ConsoleSettings, Parts},
 };
 
 use crate::assets::Asset;
 
 shared::routes!(Deps, "console": console_page, console_file);
 
+#[derive(Parts)]
 pub struct Deps {
     pub settings: ConsoleSettings,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { settings: platform.console_settings()? })
-    }
 }
 
 /// The console

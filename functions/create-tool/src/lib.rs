@@ -3,12 +3,12 @@
 //! A tool for agents is made at VAPI first; a failure leaves nothing on either side.
 
 use shared::{
-    Platform, Result,
+    Result,
     actions::ToolConfig,
     http::{Access, Asked, Created, Sent, operation},
     lifecycle::{self, Lifecycle, References},
     models::Tool,
-    platform,
+    platform::Parts,
 };
 
 shared::routes!(Deps, "tools": create_tool);
@@ -18,16 +18,11 @@ struct NewTool;
 
 shared::described!(NewTool => {"$ref": "#/components/schemas/ToolConfig"});
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub references: References,
     pub lifecycle: Lifecycle,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, references: platform.references()?, lifecycle: platform.lifecycle()? })
-    }
 }
 
 /// Make a tool

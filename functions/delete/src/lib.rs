@@ -1,26 +1,22 @@
 //! Deletes a tool: from every agent's assistant, then at VAPI, then from the tables.
 
 use shared::{
-    Platform, Result,
+    Result,
     described::{Schemas, json, reference},
     http::{Access, Answers, Asked, Id, Operation, Reply, operation},
     lifecycle::{Lifecycle, SettleWaker, ToolDeletion},
     models::ToolId,
-    platform,
+    platform::Parts,
 };
 
 shared::routes!(Deps, "tools": delete_tool);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
+    #[part(platform.deletion()?)]
     pub lifecycle: Lifecycle,
     pub settling: SettleWaker,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, lifecycle: platform.deletion()?, settling: platform.settling()? })
-    }
 }
 
 /// Delete a tool everywhere

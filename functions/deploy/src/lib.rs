@@ -9,7 +9,7 @@ mod versions;
 
 use serde::Serialize;
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     automation::{
         AutomationReader, AutomationView, CheckResult, Deployed, Deployment, RunStarter, SeenVersion, Switch, Triggers,
     },
@@ -19,7 +19,7 @@ use shared::{
         self, Access, Answers, Asked, Found, Gone, Id, Operation, Paged, Part, Reply, Request, Sent, Wanted, operation,
     },
     models::{Automation, AutomationId, AutomationStatus, OrganizationId},
-    platform,
+    platform::Parts,
     store::{AutomationMemory, Page},
 };
 
@@ -45,6 +45,7 @@ shared::routes!(
 /// Characters of a `content_hash`.
 const LONGEST_HASH: usize = 64;
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub deployment: Deployment,
@@ -52,19 +53,6 @@ pub struct Deps {
     pub reader: AutomationReader,
     pub starter: RunStarter,
     pub memory: AutomationMemory,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            deployment: platform.deployment()?,
-            triggers: platform.triggers()?,
-            reader: platform.automation_reader()?,
-            starter: platform.run_starter()?,
-            memory: AutomationMemory::new(platform.database()?),
-        })
-    }
 }
 
 /// The definition of an automation.
@@ -205,7 +193,8 @@ async fn switch_version(
     switch: Switch,
 ) -> Result<Verdict<false>> {
     let (organization, deadline) = (asked.organization(), asked.deadline);
-    let id = known(deps, organization, id).await?;
+    // The owner is checked before the request.
+    deps.deployment.automations.get(organization, id).await?;
     let (revision, ChosenVersion { version, content_hash }) = (seen?.revision, body.read()?);
     let version = SeenVersion { version: version.0.into(), content_hash: content_hash.map(String::from) };
     let switched = deps.deployment.switch(&asked.member, id, switch, &version, revision, deadline);
@@ -292,7 +281,7 @@ impl<const NEW: bool> Answers for Verdict<NEW> {
         };
         let reply = match text {
             Some(content_type) => Reply::of(status, content_type, deployed.to_text().into_bytes()),
-            None => Reply::of(status, "application/json", serde_json::to_vec(&deployed).map_err(Error::internal)?),
+            None => Reply::json(status, &deployed)?,
         };
         Ok(reply.with_headers(deployed.automation.as_ref().map(|automation| etag(automation.revision))))
     }
@@ -315,11 +304,6 @@ impl<const NEW: bool> Answers for Verdict<NEW> {
 fn refused_unread(request: &Request) -> Option<Deployed> {
     let body = http::body(request);
     Deployment::refuse_size(body.len()).or_else(|| Deployment::refuse_duplicates(body))
-}
-
-/// The id of an existing automation: its owner is checked before the request.
-async fn known(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Result<AutomationId> {
-    deps.deployment.automations.get(organization, id).await.map(|automation| automation.id)
 }
 
 fn etag(revision: u64) -> (&'static str, String) {

@@ -2,26 +2,21 @@
 
 use serde::Serialize;
 use shared::{
-    Platform, Result,
+    Result,
     declared::Body,
     described::Described,
     http::{Access, Asked, Id, Sent, Shown, operation},
     lifecycle::Attachments,
     models::{AgentId, ToolId},
-    platform,
+    platform::Parts,
 };
 
 shared::routes!(Deps, "attachments": detach_tool);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub attachments: Attachments,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, attachments: platform.attachments()? })
-    }
 }
 
 #[derive(Body)]

@@ -7,7 +7,7 @@ mod services;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::{
-    Platform, Result,
+    Result,
     connections::Connections,
     declared::{Body, Given},
     described::{Described, Json, Schemas},
@@ -15,7 +15,7 @@ use shared::{
     error::Problems,
     fields::Fields,
     http::{Access, Answers, Asked, Found, Operation, Part, Reply, Request, Sent, accepted_text, operation, query},
-    platform,
+    platform::Parts,
     store::Services,
 };
 
@@ -32,19 +32,12 @@ shared::routes!(
     services::disconnect_service,
 );
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub discovery: Discovery,
     pub services: Services,
     pub connections: Connections,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let discovery = platform.discovery()?.clone();
-        let (services, connections) = (discovery.services.clone(), discovery.connections.clone());
-        Ok(Self { access: platform.access()?, discovery, services, connections })
-    }
 }
 
 /// List services' tools and triggers
@@ -175,8 +168,15 @@ impl Part for Overview {
     const OWN_QUERY: bool = true;
 
     fn of(found: &Found<'_>) -> Result<Self> {
-        let (names, cursor) = overview_query(found.request)?;
-        Ok(Self { names, cursor })
+        let (mut names, mut cursor, mut problems) = (Vec::new(), None, Problems::default());
+        for (name, value) in query(found.request) {
+            match name.as_str() {
+                "service" => names.push(value),
+                "cursor" => cursor = Some(value).filter(|cursor| !cursor.is_empty()),
+                other => problems.add(other, "is not known here; known are service, cursor"),
+            }
+        }
+        problems.into_result(Some(Self { names, cursor }))
     }
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
@@ -209,7 +209,14 @@ impl Part for Names {
     const OWN_QUERY: bool = true;
 
     fn of(found: &Found<'_>) -> Result<Self> {
-        names_of_query(found.request).map(Self)
+        let (mut names, mut problems) = (Vec::new(), Problems::default());
+        for (name, value) in query(found.request) {
+            match name.as_str() {
+                "name" => names.push(value),
+                other => problems.add(other, "is not known here; known is name, any number of times"),
+            }
+        }
+        problems.into_result(Some(Self(names)))
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
@@ -250,31 +257,6 @@ impl Part for Search {
         operation.may_ask("limit", "Tools on a page.", limit);
         operation.may_ask("cursor", "The `next_cursor` of the page before.", text());
     }
-}
-
-/// `service` any number of times, `cursor`.
-fn overview_query(request: &Request) -> Result<(Vec<String>, Option<String>)> {
-    let (mut names, mut cursor, mut problems) = (Vec::new(), None, Problems::default());
-    for (name, value) in query(request) {
-        match name.as_str() {
-            "service" => names.push(value),
-            "cursor" => cursor = Some(value).filter(|cursor| !cursor.is_empty()),
-            other => problems.add(other, "is not known here; known are service, cursor"),
-        }
-    }
-    problems.into_result(Some((names, cursor)))
-}
-
-/// `name` any number of times.
-fn names_of_query(request: &Request) -> Result<Vec<String>> {
-    let (mut names, mut problems) = (Vec::new(), Problems::default());
-    for (name, value) in query(request) {
-        match name.as_str() {
-            "name" => names.push(value),
-            other => problems.add(other, "is not known here; known is name, any number of times"),
-        }
-    }
-    problems.into_result(Some(names))
 }
 
 /// The query as the equivalent body: `service` is an item of `services`.

@@ -10,26 +10,21 @@
 
 use serde::Serialize;
 use shared::{
-    Platform, Result,
+    Result,
     declared::Body,
     described::Described,
     http::{Access, Asked, Sent, Shown, operation},
     models::{E164, RunId},
-    platform,
+    platform::Parts,
     store::{Erased, Erasure, ErasureCursor},
 };
 
 shared::routes!(Deps, "privacy": erase_number);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub erasure: Erasure,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, erasure: platform.erasure()? })
-    }
 }
 
 #[derive(Body)]

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use futures_util::{future::join_all, join};
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     accounts::Accounts,
-    actions::{ANSWER_WITHIN, ActionTool, ToolTokens},
+    actions::{ANSWER_AT_LATEST, ANSWER_WITHIN, ActionTool, ToolTokens},
     clients::Queue,
     described::{Described, Json, Schemas, json, reference},
     error,
@@ -24,7 +24,7 @@ use shared::{
     models::{
         AuthenticatedTool, Call, Change, ExecutionOrigin, Fault, Intent, PhoneNumber, Queued, Tool, ToolId, Unowned,
     },
-    platform,
+    platform::Parts,
     store::{Calls, Intents, Tools},
     tool::{CallContext, Conversation, ToolOutcome},
 };
@@ -33,32 +33,19 @@ use crate::invocation::{Invocation, Metadata, Requested, ToolCallResults};
 
 shared::routes!(Deps, "calls": execute_tool);
 
+#[derive(Parts)]
 pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub tokens: ToolTokens,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
+    #[part(platform.executor_in_calls()?)]
     pub executor: Executor,
     /// For changes at VAPI that executions ask for.
     pub intents: Intents,
     /// Where asynchronous executions wait for `run-tool`.
     pub executions: Queue<Queued>,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            tokens: platform.tokens()?,
-            accounts: platform.accounts()?,
-            executor: platform.executor_in_calls()?,
-            intents: Intents::new(database),
-            executions: platform.executions_queue()?,
-        })
-    }
 }
 
 /// A call by VAPI: the arguments of an `apiRequest` tool, or a `tool-calls` message.
@@ -118,6 +105,7 @@ struct ToolCall;
 #[operation(POST "/api/tools/{id}/execute", by(toolToken), also(401 = NotItsToken, 404, 429, 500, 502, 503, 504), resource(Execute), throttle(Vapi), answers(describe_outcomes))]
 async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent<ToolCall>) -> Result<Reply> {
     let deadline = found.deadline.at_most(ANSWER_WITHIN);
+    let executor = &deps.executor.answering_by(found.deadline.at_most(ANSWER_AT_LATEST));
     let id = id.0;
     let invocation = Invocation::read(body.json()?)?;
     let verified = verify(deps, id, found.request, &invocation).await?;
@@ -169,11 +157,11 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
                 Some(refused) => Err(Box::new(refused)),
             };
             match confirmed {
-                Err(told) => deps.executor.skip(tool, request, &context, claim, *told).await,
+                Err(told) => executor.skip(tool, request, &context, claim, *told).await,
                 Ok(request) if row.is_async => {
-                    deps.executor.enqueue(&deps.executions, row, tool, request, &context, claim).await
+                    executor.enqueue(&deps.executions, row, tool, request, &context, claim).await
                 }
-                Ok(request) => deps.executor.execute(tool, request, &context, claim).await,
+                Ok(request) => executor.execute(tool, request, &context, claim).await,
             }
         }
     });
@@ -181,7 +169,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
     let derives = executed.iter().any(|executed| contradicts_speech(&row, executed));
     let (answers, history): (Vec<_>, Vec<_>) =
         executed.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
-    let (executor, intents) = (deps.executor.clone(), deps.intents.clone());
+    let (executor, intents) = (executor.clone(), deps.intents.clone());
     Ok(invocation.answer(answers)?.afterwards(async move {
         executor.record(&history).await;
         if derives {

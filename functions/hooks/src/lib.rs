@@ -11,14 +11,14 @@ use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     automation::EventReplays,
     described::Described,
     discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::{HookRegistry, NewHook},
     models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, OwnHook, Timestamp},
-    platform,
+    platform::Parts,
     store::{Events, HookChange, Page, Services},
     webhooks::{HookSecret, LearnedPayload, Scheme, learn, own_name, own_service},
 };
@@ -43,6 +43,7 @@ shared::routes!(
     single_replay::replay_event,
 );
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub registry: HookRegistry,
@@ -50,20 +51,8 @@ pub struct Deps {
     pub event_replays: EventReplays,
     pub services: Services,
     /// The base of the hooks' addresses.
+    #[part(platform.public_url()?)]
     pub public_url: String,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            registry: platform.hook_registry()?,
-            events: Events::new(platform.database()?),
-            event_replays: platform.event_replays()?,
-            services: Services::new(platform.database()?),
-            public_url: platform.public_url()?,
-        })
-    }
 }
 
 /// A row as its organization sees it.

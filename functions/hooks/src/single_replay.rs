@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    automation::{ReplayCause, Requested, RunView},
+    automation::{ReplayCause, RunView},
     declared::{self, Body},
     described::Described,
     http::{Accepted, Asked, Id, MaySend, Repeated, operation},
@@ -76,7 +76,8 @@ pub(crate) async fn replay_event(
     let data: Value = serde_json::from_str(&event.data).map_err(Error::internal)?;
     let request_key = key.clone().unwrap_or_else(|| RunId::generate().to_string());
     let cause = ReplayCause::new(&event, &data, &asked.member.user_id, &request_key);
-    let requested = Requested { hash: key.map(|_| Key::new(&["replay"], &body).as_str().to_owned()) };
+    let hash = key.map(|_| Key::new(&["replay"], &body));
+    let hash = hash.as_ref().map(Key::as_str);
     // All automations are checked before the first one acts.
     let mut to_start = Vec::new();
     for wanted in wanted {
@@ -94,7 +95,7 @@ pub(crate) async fn replay_event(
     }
     let mut runs = Vec::new();
     for automation in to_start {
-        let (run, _) = starter.start_requested(&automation, &cause.of(&automation, dry_run), &requested).await?;
+        let (run, _) = starter.start_requested(&automation, &cause.of(&automation, dry_run), hash).await?;
         tracing::info!(run.id = %run.id, event.id = %id, dry_run, "an event was replayed");
         runs.push(RunView::from(run));
     }

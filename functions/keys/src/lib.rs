@@ -11,14 +11,14 @@ use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     accounts::Accounts,
     clients::{Outbound, Vapi},
     described::Described,
     http::{Access, Asked, Deleted, Id, Sent, Shown, operation},
     lifecycle::StoredSecrets,
     models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOwner, Timestamp},
-    platform,
+    platform::Parts,
     store::{Agents, Intents, Organizations, Page, Tools},
 };
 
@@ -26,6 +26,7 @@ use crate::body::AnyKey;
 
 shared::routes!(Deps, "keys": list_keys, store_key, delete_key);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub organizations: Organizations,
@@ -37,23 +38,6 @@ pub struct Deps {
     pub secrets: StoredSecrets,
     /// Decides which addresses of an LLM may be called.
     pub outbound: Outbound,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            organizations: platform.organizations()?.clone(),
-            agents: Agents::new(database),
-            tools: Tools::new(database),
-            intents: Intents::new(database),
-            vapi: platform.vapi(),
-            accounts: platform.accounts()?,
-            secrets: platform.stored_secrets()?,
-            outbound: platform.outbound()?.clone(),
-        })
-    }
 }
 
 #[derive(Serialize, Described)]

@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     described::{Described, Schemas, json},
     error::{self, found},
     http::{self, Access, Asked, Created, Found, Id, Ids, Operation, Paged, Part, Sent, Shown, operation},
     lifecycle::{Lifecycle, QueryToolStatus},
     models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
-    platform,
+    platform::Parts,
     store::{Agents, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Page, ToolAttachments, Tools},
 };
 
@@ -43,6 +43,7 @@ const MOST_REPORTED: usize = 1_000;
 /// Kept back from a load's time for the report.
 const REPORT: std::time::Duration = std::time::Duration::from_secs(2);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub bases: KnowledgeBases,
@@ -51,21 +52,6 @@ pub struct Deps {
     pub agents: Agents,
     pub agent_tools: ToolAttachments,
     pub lifecycle: Lifecycle,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            bases: KnowledgeBases::new(database),
-            entries: KnowledgeEntries::new(database),
-            tools: Tools::new(database),
-            agents: Agents::new(database),
-            agent_tools: ToolAttachments::new(database),
-            lifecycle: platform.lifecycle()?,
-        })
-    }
 }
 
 /// A base as it is shown alone.

@@ -6,13 +6,13 @@ use futures_util::{
 };
 use serde::Serialize;
 use shared::{
-    Platform, Result,
+    Result,
     described::Described,
     error::found,
     http::{Access, Asked, History, Id, OfAllTools, Paged, Shown, Wanted, operation},
     lifecycle::{Attachments, Synced, shown},
     models::{Agent, AgentId, ExecutionView, OrganizationId, Tool, ToolId, ToolType},
-    platform,
+    platform::Parts,
     store::{Executions, Page, Tools},
 };
 
@@ -26,23 +26,12 @@ shared::routes!(
     list_agent_tools,
 );
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub tools: Tools,
     pub attachments: Attachments,
     pub executions: Executions,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            tools: Tools::new(database),
-            attachments: platform.attachments()?,
-            executions: Executions::new(database),
-        })
-    }
 }
 
 /// A tool as an agent has it.

@@ -8,7 +8,7 @@ use shared::{
     Error, Result,
     http::{self, Found, NoToken, Reply, Request, VerifiedToken},
     models::{Member, Slug},
-    platform::McpSettings,
+    platform::{McpSettings, Parts},
 };
 
 use crate::Deps;
@@ -17,8 +17,10 @@ const METADATA: &str = "/.well-known/oauth-protected-resource";
 /// How long a browser caches a preflight's answer, in seconds.
 const PREFLIGHT_HOLDS: &str = "7200";
 
+#[derive(Parts)]
 pub struct Settings {
     /// Under which clients reach this API.
+    #[part(platform.public_url()?)]
     pub public_url: String,
     pub mcp: McpSettings,
 }

@@ -10,12 +10,12 @@ mod server;
 mod voice;
 
 use shared::{
-    Platform, Result,
+    Result,
     authoring_tools::AgentTools,
     described::{Schemas, json, reference},
     http::{Access, Found, Operation, Part, Reply, TokenVerifier, operation},
     models::Slug,
-    platform,
+    platform::Parts,
 };
 
 shared::routes!(
@@ -36,27 +36,15 @@ shared::routes!(
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub tokens: TokenVerifier,
     pub tools: AgentTools,
+    #[part(authentication::Settings::new(platform)?)]
     pub authentication: authentication::Settings,
+    #[part(voice::VoiceDeps::new(platform)?)]
     pub voice: voice::VoiceDeps,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            tokens: platform.token_verifier()?,
-            tools: platform.agent_tools_for_clients()?,
-            authentication: authentication::Settings {
-                public_url: platform.public_url()?,
-                mcp: platform.mcp_settings()?,
-            },
-            voice: voice::VoiceDeps::new(platform)?,
-        })
-    }
 }
 
 /// A message of JSON-RPC, which `rmcp` reads.

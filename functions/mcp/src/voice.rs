@@ -17,9 +17,9 @@ use rmcp::{
 };
 use serde_json::Value;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     actions::{
-        ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens,
+        ANSWER_AT_LATEST, ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens,
         voice_tokens::{CallFacts, VoiceToken},
     },
     authoring_tools::AgentToolAnswer,
@@ -29,20 +29,21 @@ use shared::{
     execution::{self, ExecutionRequest, Executor},
     http::{self, Found, Operation, Reply, Request, operation},
     models::{ExecutionId, ExecutionOrigin, OrganizationId, Queued, Slug, Tool},
-    platform,
+    platform::Parts,
     redaction::Unredacted,
     store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
     telemetry,
-    tool::{CallContext, Conversation, Subject, ToolOutcome},
+    tool::{CallContext, Conversation, Subject, ToolOutcome, ToolSpec},
 };
 
 use crate::{Deps, Message, describe_protocol, describe_refusal, server};
 
-/// For how long a client may keep the list of tools, in milliseconds.
+/// For how long a client may keep a list of tools that is the same in every call, in milliseconds.
 const LIST_HOLDS: u64 = 60 * 1_000;
 /// Bytes.
 pub(crate) const LONGEST_CALLER: usize = 200;
 
+#[derive(Parts)]
 pub struct VoiceDeps {
     pub tokens: ToolTokens,
     pub agents: Agents,
@@ -50,26 +51,13 @@ pub struct VoiceDeps {
     pub tools: Tools,
     pub calls: Calls,
     pub phone_numbers: PhoneNumbers,
+    #[part(platform.executor_in_calls()?)]
     pub executor: Executor,
     /// Where asynchronous executions wait for `run-tool`.
     pub executions: Queue<Queued>,
 }
 
 impl VoiceDeps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            tokens: platform.tokens()?,
-            agents: Agents::new(database),
-            attached: ToolAttachments::new(database),
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            phone_numbers: PhoneNumbers::new(database),
-            executor: platform.executor_in_calls()?,
-            executions: platform.executions_queue()?,
-        })
-    }
-
     /// The agent's tools, in the order in which they were made.
     ///
     /// # Errors
@@ -182,17 +170,17 @@ async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
         ready => Ok(ready?),
     };
     let history = History::default();
+    let executor = voice.executor.answering_by(found.deadline.at_most(ANSWER_AT_LATEST));
     let server = Server {
         organization: token.organization_id,
         ready: Arc::new(ready),
         facts,
-        executor: voice.executor.clone(),
+        executor: executor.clone(),
         executions: voice.executions.clone(),
         deadline: found.deadline.at_most(ANSWER_WITHIN),
         history: history.clone(),
     };
     let reply = server::serve(deps, found.request, server).await?;
-    let executor = voice.executor.clone();
     Ok(reply.afterwards(async move {
         let executions = std::mem::take(&mut *history.lock().unwrap_or_else(PoisonError::into_inner));
         executor.record(&executions).await;
@@ -284,9 +272,18 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let ready = self.ready.iter();
-        let tools = ready.flat_map(|ready| &ready.tools).map(|(_, tool)| listed(tool)).collect();
-        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(LIST_HOLDS).with_cache_scope(CacheScope::Private))
+        let CallFacts { caller, called, .. } = self.facts.clone();
+        let conversation = Conversation { caller, called, ..Conversation::default() };
+        let (mut tools, mut holds) = (Vec::new(), LIST_HOLDS);
+        for (_, tool) in self.ready.iter().flat_map(|ready| &ready.tools) {
+            let spec = tool.spec_in(&conversation);
+            if spec != tool.spec {
+                // The next call has other values.
+                holds = 0;
+            }
+            tools.push(listed(&tool.label, spec));
+        }
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(holds).with_cache_scope(CacheScope::Private))
     }
 
     async fn call_tool(
@@ -329,11 +326,9 @@ impl ServerHandler for Server {
     }
 }
 
-fn listed(tool: &ActionTool) -> ListedTool {
-    let schema = tool.spec.parameters.schema().as_object().cloned().unwrap_or_default();
-    let acts = tool.spec.acts();
-    let annotations = ToolAnnotations::with_title(&tool.label).read_only(!acts).idempotent(!acts).open_world(true);
-    ListedTool::new(tool.spec.name.clone(), tool.spec.description.clone(), Arc::new(schema))
-        .with_title(&tool.label)
-        .with_annotations(annotations)
+fn listed(label: &str, spec: ToolSpec) -> ListedTool {
+    let schema = spec.parameters.schema().as_object().cloned().unwrap_or_default();
+    let acts = spec.acts();
+    let annotations = ToolAnnotations::with_title(label).read_only(!acts).idempotent(!acts).open_world(true);
+    ListedTool::new(spec.name, spec.description, Arc::new(schema)).with_title(label).with_annotations(annotations)
 }

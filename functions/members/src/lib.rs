@@ -8,11 +8,11 @@ mod body;
 
 use serde::Serialize;
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     described::Described,
     http::{Access, Asked, Deleted, Id, Made, Paged, Sent, Shown, operation},
     models::{Contact, Member, OrganizationMember, Role, Timestamp, UserId},
-    platform,
+    platform::Parts,
     store::{AuditLog, OrganizationMembers, Page, least_role_to_change},
 };
 
@@ -20,21 +20,11 @@ use crate::body::{MemberChange, NewMember};
 
 shared::routes!(Deps, "members": add_member, list_members, get_member, update_member, remove_member, audit::list_audit_entries);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub members: OrganizationMembers,
     pub audit: AuditLog,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            members: OrganizationMembers::new(database),
-            audit: AuditLog::new(database),
-        })
-    }
 }
 
 /// A row of `organization_members`. Automations that the user activates find their name, address, number and time zone as

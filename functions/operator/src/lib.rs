@@ -31,35 +31,23 @@ mod request;
 use organization::{NewBudgets, Wanted};
 use serde_json::Value;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     clients::{Pipedream, Secrets},
     error::Problems,
     fields::Fields,
-    platform,
+    platform::Parts,
     store::{OrganizationMembers, Organizations, Services},
 };
 
+#[derive(Parts)]
 pub struct Deps {
     pub organizations: Organizations,
     pub members: OrganizationMembers,
     pub services: Services,
     pub pipedream: Pipedream,
+    #[part(platform.pipedream_secret()?)]
     pub pipedream_secret: String,
     pub secrets: Secrets,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            organizations: platform.organizations()?.clone(),
-            members: OrganizationMembers::new(database),
-            services: Services::new(database),
-            pipedream: platform.pipedream(),
-            pipedream_secret: platform.pipedream_secret()?,
-            secrets: platform.secrets().clone(),
-        })
-    }
 }
 
 /// # Errors

@@ -11,7 +11,7 @@ mod do_not_call;
 use futures_util::join;
 use serde::Serialize;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     accounts::Accounts,
     clients::{
         Twilio, Vapi,
@@ -25,7 +25,7 @@ use shared::{
     models::{
         AgentId, E164, Intent, KeyService, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp,
     },
-    platform,
+    platform::Parts,
     store::{Agents, DoNotCallList, NUMBER_IS_REGISTERED, Page, PhoneNumbers},
 };
 
@@ -45,6 +45,7 @@ shared::routes!(
     do_not_call::remove_do_not_call,
 );
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub agents: Agents,
@@ -55,24 +56,8 @@ pub struct Deps {
     pub accounts: Accounts,
     pub secrets: StoredSecrets,
     /// The prefix of the secrets' names, before the phone number's id; later credentials append an id of their own.
+    #[part(platform.twilio_secret_prefix()?)]
     pub secret_prefix: String,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            agents: Agents::new(database),
-            phone_numbers: PhoneNumbers::new(database),
-            do_not_call: DoNotCallList::new(database),
-            twilio: platform.twilio(),
-            vapi: platform.vapi(),
-            accounts: platform.accounts()?,
-            secrets: platform.stored_secrets()?,
-            secret_prefix: platform.twilio_secret_prefix()?,
-        })
-    }
 }
 
 /// A row of `phone_numbers`, without where its credentials are.
@@ -93,30 +78,17 @@ struct PhoneNumberView {
 
 impl From<PhoneNumber> for PhoneNumberView {
     fn from(row: PhoneNumber) -> Self {
-        let PhoneNumber {
-            id,
-            organization_id,
-            number,
-            label,
-            agent_id,
-            fallback_number,
-            vapi_phone_number_id,
-            wait_ms,
-            created_at,
-            updated_at,
-            ..
-        } = row;
         Self {
-            id,
-            organization_id,
-            number,
-            label,
-            agent_id,
-            fallback_number,
-            vapi_phone_number_id,
-            wait_ms,
-            created_at,
-            updated_at,
+            id: row.id,
+            organization_id: row.organization_id,
+            number: row.number,
+            label: row.label,
+            agent_id: row.agent_id,
+            fallback_number: row.fallback_number,
+            vapi_phone_number_id: row.vapi_phone_number_id,
+            wait_ms: row.wait_ms,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
         }
     }
 }

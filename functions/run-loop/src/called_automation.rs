@@ -74,17 +74,9 @@ impl CalledAutomations<'_> {
     async fn start(&self, planned: &PlannedAction<'_>, automation: &Automation) -> Result<Came> {
         let Held { deps, run, .. } = self.held;
         let data = planned.arguments.get("data").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-        let cause = RunCause {
-            trigger: RunTrigger::Action,
-            key: &self.started.cause(planned),
-            trigger_data: &data,
-            event: None,
-            scheduled_for: None,
-            user: run.user_id.as_ref(),
-            version: None,
-            dry_run: run.dry_run,
-            parent: Some(run.id),
-        };
+        let key = child_run::cause(planned, self.started.claimed_by);
+        let cause = RunCause::new(RunTrigger::Action, &key, &data);
+        let cause = RunCause { user: run.user_id.as_ref(), dry_run: run.dry_run, parent: Some(run.id), ..cause };
         let (child, _) = deps.starter.start(automation, &cause).await?;
         tracing::info!(run.id = %run.id, run.child = %child.id, "an action started a run of another automation");
         child_run::wait_for(self.held, &child).await

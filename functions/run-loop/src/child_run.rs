@@ -56,13 +56,10 @@ impl Started {
             _ => Ok(Some(first)),
         }
     }
-
-    pub(crate) fn cause(&self, planned: &PlannedAction<'_>) -> String {
-        cause(planned, self.claimed_by)
-    }
 }
 
-fn cause(planned: &PlannedAction<'_>, claimed_by: RunId) -> String {
+/// The idempotency key of an action's run.
+pub(crate) fn cause(planned: &PlannedAction<'_>, claimed_by: RunId) -> String {
     format!("agent:{claimed_by}:{}", planned.id)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shared::{
-    Deadline, Platform,
+    Deadline,
     accounts::Accounts,
     automation::{FailurePause, RunStarter},
     catalogue::Catalogue,
@@ -11,7 +11,7 @@ use shared::{
     execution::Executor,
     idempotency::Idempotency,
     models::{AutomationRun, QueuedRun, RunCeilings},
-    platform,
+    platform::Parts,
     store::{Approvals, AutomationRuns, Automations, Budgets, Lease},
 };
 
@@ -25,11 +25,15 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// A run may be continued long after an effect, and must still find its claim: longer than any run may take.
 const EFFECTS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
+#[derive(Parts)]
 pub struct Deps {
     pub runs: AutomationRuns,
     pub queue: Queue<QueuedRun>,
+    #[part(platform.catalogue_for_runs()?)]
     pub catalogue: Catalogue,
+    #[part(platform.executor(Idempotency::new(platform.database()?, EFFECTS_COUNT_FOR))?)]
     pub executor: Executor,
+    #[part(platform.accounts_with_llm()?)]
     pub accounts: Accounts,
     pub llm: Llm,
     pub budgets: Budgets,
@@ -44,32 +48,11 @@ pub struct Deps {
     /// Wakes runs after long pauses.
     pub scheduler: Scheduler,
     /// The least time left for a step to begin; tests need less.
+    #[part(STEP_NEEDS)]
     pub step_needs: Duration,
     /// The pause before an action's first retry; it doubles each time. Tests need none.
+    #[part(RETRY_PAUSE)]
     pub retry_pause: Duration,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            runs: AutomationRuns::new(database),
-            queue: platform.runs_queue()?,
-            catalogue: platform.catalogue_for_runs()?,
-            executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
-            accounts: platform.accounts_with_llm()?,
-            llm: platform.llm()?,
-            budgets: platform.budgets()?.clone(),
-            ceilings: platform.run_ceilings()?,
-            watch: platform.watch()?,
-            approvals: Approvals::new(database),
-            automations: Automations::new(database),
-            starter: platform.run_starter()?,
-            scheduler: platform.scheduler()?,
-            step_needs: STEP_NEEDS,
-            retry_pause: RETRY_PAUSE,
-        })
-    }
 }
 
 /// A run whose lease this invocation holds.

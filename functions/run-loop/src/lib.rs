@@ -80,11 +80,22 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
 }
 
 /// Takes the steps that the time allows, then carries out the verdict.
-async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: QueuedRun, deadline: Deadline) -> Result<()> {
+async fn carry_on(
+    deps: &Deps,
+    mut run: AutomationRun,
+    lease: Lease,
+    message: QueuedRun,
+    deadline: Deadline,
+) -> Result<()> {
     let (verdict, spent) = match begin(deps, &run).await {
         Ok(ControlFlow::Break(verdict)) => (verdict, run.spent),
         Ok(ControlFlow::Continue(whole)) => {
             let (ended, spent) = take_steps(Held { deps, run: &run, lease: &lease, deadline }, *whole).await;
+            if matches!(ended, Ended::Outage(_)) {
+                // A step that was saved before the outage has set the count to 0.
+                run.attempts =
+                    deps.runs.get(run.organization_id, run.id).await.map_or(run.attempts, |row| row.attempts);
+            }
             (judge(ended, &run), spent)
         }
         Err(unreadable @ Error::Unreadable { .. }) => (judge(Ended::Outage(unreadable), &run), run.spent),
@@ -105,7 +116,6 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
             // A second early: clocks differ, and the message must not come before this time.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
             let is_model = matches!(&outage, Error::Upstream(failed) if failed.service == UpstreamService::Llm);
-            // A saved step has set the count in the row to 0.
             let attempts = is_unreadable(&outage).then(|| run.attempts.saturating_sub(1));
             deps.runs.release_until(lease, (resume_at, attempts), &outage.to_string(), is_model).await?;
             deps.queue.send_later(&message, pause).await?;

@@ -37,10 +37,7 @@ pub(crate) enum Verdict {
 
 /// The verdict on a run that must not take a step.
 pub(crate) fn before_steps(run: &AutomationRun) -> Option<Verdict> {
-    if run.cancel_requested_at.is_some() {
-        return Some(Verdict::End(cancelled(), None));
-    }
-    None
+    run.cancel_requested_at.map(|_| Verdict::End(cancelled(), None))
 }
 
 /// Whether a run is given up after too many attempts without a step.

@@ -10,12 +10,12 @@ mod context;
 mod earlier_calls;
 mod returned;
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use futures_util::join;
+use futures_util::{FutureExt, join};
 use serde_json::Map;
 use shared::{
-    Deadline, Platform, Result,
+    Deadline, Result,
     actions::ActionTool,
     backoff::Backoff,
     clients::Queue,
@@ -25,7 +25,7 @@ use shared::{
         AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, OrganizationId,
         PhoneNumber, Queued, QueuedExecution, Timestamp, Unowned,
     },
-    platform,
+    platform::Parts,
     receipts::Receipts,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, arguments},
@@ -38,32 +38,24 @@ const RUN_WITHIN: Duration = Duration::from_secs(45);
 const OF_USE_TO_A_START: Duration = Duration::from_secs(2 * 60);
 const OF_USE_TO_A_CALL: Duration = Duration::from_secs(10 * 60);
 
+/// The time for the usage of the organization's budgets, after the reads beside it.
+const USAGE_WITHIN: Duration = Duration::from_millis(300);
+
 /// Between tries of a tool of a call's start, during an outage of ours.
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
+#[derive(Parts)]
 pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
+    #[part(platform.executor_in_calls()?)]
     pub executor: Executor,
     /// Of the calls from which a caller returned.
     pub receipts: Receipts,
     /// Where tools wait that send results after a call, and results wait for their worker.
     pub executions: Queue<Queued>,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            tools: Tools::new(database),
-            calls: Calls::new(database),
-            executor: platform.executor_in_calls()?,
-            receipts: platform.receipts()?,
-            executions: platform.executions_queue()?,
-        })
-    }
 }
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {
@@ -98,12 +90,9 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     let organization = queued.organization_id;
     let name = queued.tool_call_id.clone().unwrap_or_else(|| queued.execution_id.to_string());
     let subject = Subject::of(queued.call_id.as_ref(), queued.caller.as_deref(), &name);
-    let (row, line, call, ()) = join!(
-        deps.tools.get(organization, queued.tool_id),
-        find_line(deps, queued),
-        find_call(deps, queued),
-        learn_usage(deps, organization, deadline),
-    );
+    let reads =
+        async { join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued)) };
+    let (row, line, call) = beside_usage(deps, organization, deadline, reads).await;
     let Some(row) = found(row)? else {
         let call = call?;
         let subject = call.as_ref().map_or(subject, |call| Subject::Call(call.first_call()));
@@ -158,10 +147,28 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     told
 }
 
-/// Reads the organization's usage, because the process may not know it; nobody waits on the line here.
-async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadline) {
-    if let Err(error) = deps.executor.budgets.usage(organization, deadline).await {
-        tracing::warn!("the usage of a budget could not be read: {}", error::chain(&error));
+/// Awaits `reads`, and beside them reads the organization's usage, because the process may not know it. The tool does not wait for
+/// a slow one: the budget then lets it through.
+async fn beside_usage<T>(
+    deps: &Deps,
+    organization: OrganizationId,
+    deadline: Deadline,
+    reads: impl Future<Output = T>,
+) -> T {
+    let usage = deps.executor.budgets.usage(organization, deadline).map(|learned| {
+        if let Err(error) = learned {
+            tracing::warn!("the usage of a budget could not be read: {}", error::chain(&error));
+        }
+    });
+    let (mut reads, mut usage) = (pin!(reads), pin!(usage));
+    tokio::select! {
+        () = &mut usage => reads.await,
+        read = &mut reads => {
+            if tokio::time::timeout(USAGE_WITHIN, usage).await.is_err() {
+                tracing::warn!("the usage of a budget could not be read in time");
+            }
+            read
+        }
     }
 }
 

@@ -6,22 +6,24 @@ mod start;
 use std::time::Duration;
 
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     automation::{
         LARGEST_RUN_VIEW, RunQueue, RunStarter, RunView, WholeRunView, end_pending_work, report_end, whole_run_view,
     },
     catalogue::Catalogue,
     http::{Access, Asked, DryRun, Gone, Id, Newest, Shown, Wanted, YesNo, operation},
     models::{AutomationId, RunCeilings, RunId, RunStatus},
-    platform,
+    platform::Parts,
     store::{Approvals, AutomationRuns, Automations, Budgets, Erasure, Organizations, Page, RunFilter},
 };
 
 shared::routes!(Deps, "automations": start::start_run, list_runs, get_run, delete_run, cancel_run, retry::retry_run);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub runs: AutomationRuns,
+    #[part(platform.catalogue_to_offer()?)]
     pub catalogue: Catalogue,
     pub queue: RunQueue,
     pub automations: Automations,
@@ -33,26 +35,8 @@ pub struct Deps {
     /// Ceilings of a run on the platform's key.
     pub ceilings: RunCeilings,
     /// How long a run is kept.
+    #[part(platform.history()?)]
     pub history: Duration,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            runs: AutomationRuns::new(platform.database()?),
-            catalogue: platform.catalogue_to_offer()?,
-            queue: platform.run_queue()?,
-            automations: Automations::new(platform.database()?),
-            starter: platform.run_starter()?,
-            organizations: platform.organizations()?.clone(),
-            budgets: platform.budgets()?.clone(),
-            erasure: platform.erasure()?,
-            approvals: Approvals::new(platform.database()?),
-            ceilings: platform.run_ceilings()?,
-            history: platform.history()?,
-        })
-    }
 }
 
 /// List runs

@@ -20,17 +20,18 @@ mod poll;
 
 use serde_json::json;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     automation::{
         AnsweredCalls, Definition, Deployment, Dispatch, EndedCalls, EventReplays, FailedTools, FailurePause, RunCause,
         RunStarter, ScheduleRule, Trigger, Triggers,
     },
     error::found,
     models::{Automation, AutomationStatus, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
-    platform,
+    platform::Parts,
     store::{Automations, Schedules},
 };
 
+#[derive(Parts)]
 pub struct Deps {
     pub automations: Automations,
     pub schedules: Schedules,
@@ -44,25 +45,6 @@ pub struct Deps {
     pub ended_calls: EndedCalls,
     pub answered_calls: AnsweredCalls,
     pub failed_tools: FailedTools,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            automations: Automations::new(database),
-            schedules: Schedules::new(database),
-            triggers: platform.triggers()?,
-            starter: platform.run_starter()?,
-            deployment: platform.deployment()?,
-            watch: platform.watch()?,
-            dispatch: platform.dispatch()?,
-            event_replays: platform.event_replays()?,
-            ended_calls: platform.ended_calls()?,
-            answered_calls: platform.answered_calls()?,
-            failed_tools: platform.failed_tools()?,
-        })
-    }
 }
 
 pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Result<()> {
@@ -115,20 +97,12 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
 
 /// Starts the run of an occurrence, unless it was started before.
 async fn start(deps: &Deps, automation: &Automation, trigger: &Trigger, scheduled_for: Timestamp) -> Result<()> {
-    let cause = RunCause {
-        trigger: match trigger {
-            Trigger::ScheduleOnce { .. } => RunTrigger::ScheduleOnce,
-            _ => RunTrigger::ScheduleRecurring,
-        },
-        key: &format!("schedule {scheduled_for}"),
-        trigger_data: &json!({}),
-        event: None,
-        scheduled_for: Some(scheduled_for),
-        user: None,
-        version: None,
-        dry_run: false,
-        parent: None,
+    let trigger = match trigger {
+        Trigger::ScheduleOnce { .. } => RunTrigger::ScheduleOnce,
+        _ => RunTrigger::ScheduleRecurring,
     };
+    let (key, data) = (format!("schedule {scheduled_for}"), json!({}));
+    let cause = RunCause { scheduled_for: Some(scheduled_for), ..RunCause::new(trigger, &key, &data) };
     let (run, is_new) = Box::pin(deps.starter.start(automation, &cause)).await?;
     if is_new {
         tracing::info!(automation.id = %automation.id, run.id = %run.id, "a schedule started a run");

@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
     automation::{
-        Data, Definition, Lowered, MOST_COMPARED, Outputs, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
+        Data, Definition, Lowered, MOST_COMPARED, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
         items_together, next_poll,
     },
     models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp, Validators},
@@ -176,16 +175,8 @@ fn left_out(too_large: usize, undecided: usize) -> Option<String> {
 /// Whether the automation's filter accepts the item.
 fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> Result<bool, OverBound> {
     let Some(filter) = &source.polling.filter else { return Ok(true) };
-    let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
-    let data = Data {
-        variables: &source.definition.variables,
-        outputs: &Outputs::default(),
-        trigger_data: &Lowered::of(item),
-        user: person,
-        now,
-        zone: zone.unwrap_or(TimeZone::UTC),
-        item: None,
-    };
+    let item = Lowered::of(item);
+    let data = Data::of_trigger(&source.definition.variables, &item, person, now);
     data.explain(filter).map(|explained| explained.holds)
 }
 
@@ -195,17 +186,7 @@ async fn start(
     (key, trigger_data): (&str, &Value),
     scheduled_for: Option<Timestamp>,
 ) -> Result<()> {
-    let cause = RunCause {
-        trigger: RunTrigger::Polling,
-        key,
-        trigger_data,
-        event: None,
-        scheduled_for,
-        user: None,
-        version: None,
-        dry_run: false,
-        parent: None,
-    };
+    let cause = RunCause { scheduled_for, ..RunCause::new(RunTrigger::Polling, key, trigger_data) };
     match Box::pin(deps.starter.start(automation, &cause)).await {
         Ok((run, true)) => tracing::info!(automation.id = %automation.id, run.id = %run.id, "a poll started a run"),
         Ok((_, false)) => {}

@@ -8,33 +8,22 @@
 use std::time::Duration;
 
 use shared::{
-    Deadline, Platform, Result,
+    Deadline, Result,
     automation::{RunQueue, Triggers},
     error,
     lifecycle::{Lifecycle, Report, SettleWaker},
-    platform,
+    platform::Parts,
     store::Approvals,
     telemetry,
 };
 
+#[derive(Parts)]
 pub struct Deps {
     pub lifecycle: Lifecycle,
     pub settling: SettleWaker,
     pub triggers: Triggers,
     pub approvals: Approvals,
     pub runs: RunQueue,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            lifecycle: platform.lifecycle()?,
-            settling: platform.settling()?,
-            triggers: platform.triggers()?,
-            approvals: Approvals::new(platform.database()?),
-            runs: platform.run_queue()?,
-        })
-    }
 }
 
 /// Kept back for tools and triggers that need a new token or address, even if many changes are open.

@@ -251,8 +251,7 @@ fn invalid(message: &str) -> Result<Reply> {
 }
 
 fn protocol_error(status: u16, error: &str, message: &str) -> Result<Reply> {
-    let body = serde_json::to_vec(&json!({"error": error, "message": message})).map_err(Error::internal)?;
-    Ok(Reply::of(status, "application/json", body))
+    Reply::json(status, &json!({"error": error, "message": message}))
 }
 
 fn decoded(segment: &str) -> Result<String> {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use shared::{
     Result,
-    chat::{Awaited, ChatInput, Consent, FrontEndResult, FrontEndTool, LONGEST_MESSAGE, LONGEST_THREAD},
+    chat::{Awaited, ChatInput, Consent, FrontEndResult, FrontEndTool, LONGEST_THREAD, message_content, message_text},
     error::Problems,
     fields::{Fields, kind},
 };
@@ -123,11 +123,7 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
         let path = fields.path(&format!("messages[{last}]"));
         let mut message = Fields::of(messages.get(last)?, path, fields.problems())?;
         let id = message.text("id", LONGEST_ID);
-        let text = content(&mut message, LONGEST_MESSAGE)?;
-        if text.is_empty() {
-            message.problem("content", "must have text");
-            return None;
-        }
+        let text = message_text(&mut message)?;
         // A repeated message is the same request, in any run.
         return Some(ChatInput {
             message: text,
@@ -141,7 +137,7 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
         let mut result = Fields::of(result, path, fields.problems())?;
         let id = result.required_text("toolCallId", LONGEST_ID);
         let failed = result.get("error").is_some();
-        let content = content(&mut result, LONGEST_RESULT);
+        let content = message_content(&mut result, LONGEST_RESULT);
         read.push(FrontEndResult { id: id?, content: content?, failed });
     }
     let ids: Vec<&str> = read.iter().map(|result| result.id.as_str()).collect();
@@ -152,28 +148,6 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
 /// The calls of all messages.
 fn calls(messages: &[Value]) -> impl Iterator<Item = &Value> {
     messages.iter().filter_map(|message| message.get("toolCalls")?.as_array()).flatten()
-}
-
-/// A message's text, from its text parts.
-fn content(message: &mut Fields<'_>, longest: usize) -> Option<String> {
-    let text = match message.get("content") {
-        Some(Value::String(text)) => text.trim().to_owned(),
-        Some(Value::Array(parts)) => {
-            let texts = parts.iter().filter(|part| part.get("type").is_some_and(|of| of == "text"));
-            let texts: Vec<&str> = texts.filter_map(|part| part.get("text")?.as_str()).collect();
-            texts.join("\n").trim().to_owned()
-        }
-        None => String::new(),
-        Some(other) => {
-            message.problem("content", format!("must be text or a list of parts, not {}", kind(other)));
-            return None;
-        }
-    };
-    if text.chars().count() > longest {
-        message.problem("content", format!("must have at most {longest} characters"));
-        return None;
-    }
-    Some(text)
 }
 
 /// The front end's tools that can be read.
@@ -221,7 +195,7 @@ fn json_length(schema: &Map<String, Value>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use shared::Error;
+    use shared::{Error, chat::LONGEST_MESSAGE};
 
     use super::*;
 

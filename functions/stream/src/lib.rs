@@ -15,11 +15,11 @@ mod sse;
 
 use serde_json::Value;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     chat::{ChatInput, Turns},
     described::{Schemas, json},
     http::{Access, Found, Frames, Operation, Person, Repeated, Reply, Request, Sent, TokenVerifier, operation},
-    platform,
+    platform::Parts,
 };
 
 use crate::{agui::Run, input::RunInput, sse::Stream};
@@ -41,23 +41,14 @@ mod routes {
     );
 }
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub tokens: TokenVerifier,
     pub turns: Turns,
     /// Where it is reached, beside the REST API's own endpoint.
+    #[part(platform.stream_public_url())]
     pub public_url: Option<String>,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            tokens: platform.token_verifier()?,
-            turns: platform.turns()?,
-            public_url: platform.stream_public_url(),
-        })
-    }
 }
 
 /// `deps` outlive the answer, which goes on after this has returned.

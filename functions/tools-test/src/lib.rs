@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_util::join;
 use serde_json::{Map, Value, json};
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     actions::{self, ANSWER_WITHIN, ActionCall, ActionTool},
     described::{Schemas, reference},
     execution::{ExecutionRequest, Executor},
@@ -19,7 +19,7 @@ use shared::{
     idempotency::Key,
     lifecycle::{self, References},
     models::{E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber, Role, Tool},
-    platform,
+    platform::Parts,
     store::Tools,
     tool::{CallContext, Conversation, Subject, ToolOutcome},
 };
@@ -28,22 +28,13 @@ use crate::request::{TestRequest, TestedTool};
 
 shared::routes!(Deps, "tools": test_tool);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub references: References,
     pub tools: Tools,
+    #[part(platform.executor(platform.idempotency()?)?)]
     pub executor: Executor,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            references: platform.references()?,
-            tools: Tools::new(platform.database()?),
-            executor: platform.executor(platform.idempotency()?)?,
-        })
-    }
 }
 
 /// A tool with arguments and a made-up call.

@@ -11,7 +11,7 @@ use std::{net::IpAddr, time::Duration};
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use lambda_http::{RequestExt, request::RequestContext};
 use shared::{
-    Deadline, Error, Platform, Result,
+    Deadline, Error, Result,
     automation::Dispatch,
     clients::{Jwks, Secrets, SigningKey},
     described::{Schemas, json},
@@ -19,8 +19,8 @@ use shared::{
     http::{self, Found, Operation, Part, Reply, Request, operation},
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
-    platform,
-    store::{DoNotCallList, HookChange, PhoneNumbers, Quotas},
+    platform::Parts,
+    store::{DoNotCallList, Executions, HookChange, PhoneNumbers, Quotas},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -36,38 +36,27 @@ const BESIDE: usize = 8;
 /// No service sends an event again after so long; GitHub does for three days, when asked to.
 const LONGEST_REDELIVERY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+#[derive(Parts)]
 pub struct Deps {
     pub registry: HookRegistry,
     pub dispatch: Dispatch,
+    #[part(platform.google_keys()?)]
     pub google_keys: Jwks,
     pub do_not_call: DoNotCallList,
+    pub executions: Executions,
     pub phone_numbers: PhoneNumbers,
     /// Of the phone numbers' accounts.
     pub secrets: Secrets,
     pub quotas: Quotas,
     /// Services sign this address or the gateway's.
+    #[part(platform.public_url()?)]
     pub public_url: String,
     /// How long events are kept.
+    #[part(platform.history()?.max(LONGEST_REDELIVERY))]
     pub kept: Duration,
     /// When a service must have its answer, if not as its scheme says.
+    #[part(None)]
     pub answer_within: Option<Duration>,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            registry: platform.hook_registry()?,
-            dispatch: platform.dispatch()?,
-            google_keys: platform.google_keys()?,
-            do_not_call: DoNotCallList::new(platform.database()?),
-            phone_numbers: PhoneNumbers::new(platform.database()?),
-            secrets: platform.secrets().clone(),
-            quotas: Quotas::new(platform.database()?),
-            public_url: platform.public_url()?,
-            kept: platform.history()?.max(LONGEST_REDELIVERY),
-            answer_within: None,
-        })
-    }
 }
 
 /// The service in the path, not decoded.
@@ -92,7 +81,8 @@ async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) 
 /// Take the status of a message that a tool sent
 ///
 /// Each message of a tool names this address as its status callback. The auth token of the sending number's account proves the
-/// request. The status is an event of the organization's hook of `twilio`; without one nothing is kept.
+/// request. The status is an event of the organization's hook of `twilio`, if it has one. A call's receipt names a message that did
+/// not arrive.
 #[operation(POST "/api/hooks/twilio/statuses", by(twilioSignature), also(429, 500, 503), throttle(Statuses), answers(describe_taken_status))]
 async fn take_message_status(deps: &Deps, found: &Found<'_>, _form: StatusForm) -> Result<Reply> {
     answer(deps, found, texts::TWILIO, None).await

@@ -16,7 +16,7 @@ use shared::{
     automation::{CALLS, Dispatch, Work},
     clients::twilio,
     http::Reply,
-    models::{E164, Event, EventId, Hook, HookStatus, OrganizationId, PhoneNumber, Timestamp, Unowned},
+    models::{E164, Event, EventId, Hook, HookStatus, OrganizationId, PhoneNumber, Timestamp, Undelivered, Unowned},
     webhooks::{Delivery, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, receive},
 };
 use url::form_urlencoded;
@@ -53,8 +53,13 @@ pub(crate) async fn take(deps: &Deps, asked: &WebhookRequest<'_>) -> Result<Repl
     done_for(Scheme::Twilio)
 }
 
-/// Hands a status to the oldest active hook of Twilio's. Without one nothing listens.
+/// Notes that a message did not arrive, for receipts, and hands the status to the oldest active hook of Twilio's. Without one
+/// nothing listens.
 async fn take_status(deps: &Deps, organization: OrganizationId, status: &InboundEvent, work: &Work) -> Result<()> {
+    let [sid, state, code] = ["MessageSid", "MessageStatus", "ErrorCode"].map(|name| stop::field(status, name));
+    if let Some(undelivered) = Undelivered::of(state, code).filter(|_| !sid.is_empty()) {
+        deps.executions.note_undelivered(organization, sid, &undelivered, deps.kept).await?;
+    }
     let hooks = deps.registry.hooks.of_service(organization, TWILIO).await?;
     match hooks.iter().find(|hook| hook.status == HookStatus::Active) {
         Some(hook) => Box::pin(crate::dispatch::dispatch(deps, hook, status, work)).await,

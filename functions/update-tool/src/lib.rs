@@ -5,32 +5,22 @@
 use lambda_http::http::HeaderValue;
 use serde_json::{Value, json};
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     described::{Described, Schemas},
     http::{Access, Answers, Asked, Found, Id, Operation, Part, Reply, Sent, operation},
     lifecycle::{self, Lifecycle, References, SettleWaker},
     models::{Tool, ToolId},
-    platform,
+    platform::Parts,
 };
 
 shared::routes!(Deps, "tools": update_tool);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub references: References,
     pub lifecycle: Lifecycle,
     pub settling: SettleWaker,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            access: platform.access()?,
-            references: platform.references()?,
-            lifecycle: platform.lifecycle()?,
-            settling: platform.settling()?,
-        })
-    }
 }
 
 /// The fields of a tool's configuration that change.

@@ -6,25 +6,20 @@ use futures_util::try_join;
 use serde::Serialize;
 use serde_json::Number;
 use shared::{
-    Error, Platform, Result,
+    Error, Result,
     described::Described,
     http::{Access, Asked, Asks, Shown, Wanted, operation},
     models::{Budget, BudgetUse, Timestamp},
-    platform,
+    platform::Parts,
     store::{Budgets, DayUse},
 };
 
 shared::routes!(Deps, "budgets": get_usage);
 
+#[derive(Parts)]
 pub struct Deps {
     pub access: Access,
     pub budgets: Budgets,
-}
-
-impl Deps {
-    pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, budgets: platform.budgets()?.clone() })
-    }
 }
 
 #[derive(Serialize, Described)]

@@ -148,7 +148,7 @@ impl Stack {
 
         let state = Lock::of_state(&state_dir)?;
 
-        // Bind the ports before the long steps, so that a taken port is reported at once.
+        // Bind the ports before the long steps that follow. `make run` tries the default ports before the build, too.
         let step =
             progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM, a CRM, a web site and Google");
         let listener = ports::listen(options.ports.api, "the API")?;

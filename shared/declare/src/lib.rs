@@ -1,8 +1,10 @@
-//! Macros that declare routes, bodies and answers: `#[operation]`, `#[derive(Body)]` and `#[derive(Described)]`.
+//! Macros that declare routes, bodies, answers and a function's parts: `#[operation]`, `#[derive(Body)]`, `#[derive(Described)]` and
+//! `#[derive(Parts)]`.
 //!
 //! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs` and `described.rs`.
 
 mod operation;
+mod parts;
 mod structure;
 
 use proc_macro::TokenStream;
@@ -44,6 +46,13 @@ pub fn body(item: TokenStream) -> TokenStream {
 pub fn described(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     structure::described(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// `new(&Platform)` of a function's `Deps`, with each part by its type. `#[part(platform.deletion()?)]` makes a part otherwise.
+#[proc_macro_derive(Parts, attributes(part))]
+pub fn parts(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    parts::expand(&item).unwrap_or_else(Error::into_compile_error).into()
 }
 
 fn doc(attributes: &[Attribute]) -> String {

@@ -35,7 +35,6 @@ pub const MOST_ACTIONS: usize = 200;
 const DEEPEST: usize = 40;
 /// Bytes of a JSON pointer to any value; diagnostics and differences repeat pointers.
 const LONGEST_POINTER: usize = 1_000;
-/// The same limit as for a run.
 const MOST_PROMPT_TOOLS: usize = 50;
 
 const LONGEST_NAME: usize = 200;
@@ -209,10 +208,7 @@ impl Definition {
         }
         tools
     }
-}
 
-impl Definition {
-    /// Its actions; none of a prompt.
     pub fn steps(&self) -> &[Step] {
         match &self.body {
             AutomationBody::Actions(steps) => steps,
@@ -225,7 +221,6 @@ impl Definition {
         all_steps(self.steps()).into_iter().chain(all_steps(&self.catch)).collect()
     }
 
-    /// Ids of the steps within a `catch`.
     pub fn caught_ids(&self) -> HashSet<&str> {
         let of_steps = all_steps(self.steps()).into_iter().flat_map(|step| all_steps(step.catch()));
         of_steps.chain(all_steps(&self.catch)).filter_map(Step::id).collect()
@@ -246,7 +241,6 @@ impl Definition {
     }
 }
 
-/// Adds the tools of a prompt or agent; `place` points to the list.
 fn add_named(list: Option<&Value>, place: &str, tools: &mut BTreeMap<String, String>) {
     for (index, named) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
         let name = named.as_str().or_else(|| named.get("built_in")?.as_str()).map(str::trim);
@@ -257,7 +251,6 @@ fn add_named(list: Option<&Value>, place: &str, tools: &mut BTreeMap<String, Str
     }
 }
 
-/// The canonical form of a list of steps and of the steps within them.
 fn canonical_steps(steps: &mut Value) {
     let Some(steps) = steps.as_array_mut() else { return };
     steps.iter_mut().for_each(drop_nulls);
@@ -393,7 +386,6 @@ fn holds_template(value: &Value) -> bool {
     }
 }
 
-/// Rejects names that templates cannot reach or that are reserved.
 fn check_name(name: &str, pointer: &str, what: &str, diagnostics: &mut Diagnostics) {
     let begins = name.chars().next().is_some_and(|letter| letter.is_alphabetic() || letter == '_');
     let plain = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-');
@@ -425,13 +417,12 @@ fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
     fingerprints
 }
 
-/// The actions or the prompt, and the actions after a failure.
 fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> (AutomationBody, Vec<Step>) {
     let actions = members.get("actions");
     if actions.is_none() {
-        members.refuse("catch", "a prompt has no actions that could fail");
+        members.refuse(&["catch"], "a prompt has no actions that could fail");
     }
-    let catch = members.get("catch");
+    members.get("catch");
     let prompt: Map<String, Value> = PROMPT_FIELDS
         .into_iter()
         .filter_map(|name| members.get(name).map(|value| (name.to_owned(), value.clone())))
@@ -448,16 +439,14 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> (Autom
             members.unlist(["actions"]);
             (AutomationBody::Prompt(prompt), Vec::new())
         }
-        Some(actions) => {
+        Some(_) => {
             members.unlist(PROMPT_FIELDS);
             if let Some(name) = prompt.keys().next() {
                 let message =
                     format!("An automation has either actions or a prompt, but this one has actions and {name}.");
                 members.error(Code::WrongBody, name, message, "Remove one of the two.");
             }
-            let (place, catch_place) = (members.path("actions"), members.path("catch"));
-            let catch = catch.map(|catch| (catch, catch_place.as_str()));
-            let (steps, catch) = StepReader::of(variables).read((actions, &place), catch, members.report);
+            let (steps, catch) = StepReader::of(variables).read(members);
             (AutomationBody::Actions(steps), catch)
         }
     }

@@ -50,13 +50,10 @@ use crate::{
 /// Bytes of a definition with the tools it was checked against. Both share one item with other fields; DynamoDB allows 400 KB.
 const LARGEST_VERSION: usize = 390_000;
 
-/// Occurrences shown in an answer.
 const SHOWN_OCCURRENCES: usize = 5;
 
-/// How another version becomes the active one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// The automation runs from now on.
     Activation,
     /// To a version before the active one. A paused automation stays paused.
     RollBack,
@@ -159,7 +156,6 @@ impl Deployed {
         text
     }
 
-    /// Adds the next occurrences of a definition without errors.
     fn due(self, definition: &Definition) -> Self {
         let rule = definition.trigger.as_ref().and_then(ScheduleRule::of);
         let rule = rule.filter(|_| self.report.result == CheckResult::Ok);
@@ -167,7 +163,6 @@ impl Deployed {
         Self { next_occurrences, ..self }
     }
 
-    /// Adds the repairs of this definition.
     fn repairing(self, definition: &Value) -> Self {
         Self { report: self.report.with_repairs(definition), ..self }
     }
@@ -531,7 +526,6 @@ impl Deployment {
     }
 }
 
-/// Whether the definition has clock times without a time zone.
 fn needs_zone(body: &Value) -> bool {
     let config = body.get("trigger_config").and_then(Value::as_object);
     let Some(config) = config.filter(|config| !config.contains_key("timezone")) else { return false };

@@ -38,32 +38,20 @@ use crate::{
 };
 
 pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
-    if let Some(trigger) = &definition.trigger
-        && known.purpose != Purpose::Resumption
-    {
-        check_time(trigger, known.now, diagnostics);
-    }
     if known.purpose != Purpose::Resumption {
+        if let Some(trigger) = &definition.trigger {
+            check_time(trigger, known.now, diagnostics);
+        }
         names::check(definition, diagnostics);
     }
     check_service(definition, known, diagnostics);
     check_tools(definition, known, diagnostics);
-    let trigger_data = trigger_data(definition, known);
-    let scope = Scope {
-        variables: &definition.variables,
-        outputs: Vec::new(),
-        later: Vec::new(),
-        action: None,
-        unsure: definition.unreadable.contains("/variables"),
-        trigger: trigger_data,
-        items: Vec::new(),
-    };
+    let mut scope = Scope::of(&definition.variables, trigger_data(definition, known));
+    scope.unsure = definition.unreadable.contains("/variables");
     if let Some(Trigger::Polling(polling)) = &definition.trigger {
         check_source(definition, polling, &Scope { trigger: TriggerData::None, ..scope.clone() }, known, diagnostics);
     }
-    if let Some(filter) = definition.trigger.as_ref().and_then(Trigger::filter) {
-        check_condition(filter, &scope, diagnostics);
-    }
+    check_condition(definition.trigger.as_ref().and_then(Trigger::filter), &scope, diagnostics);
     // The filter sees each item; the actions see them grouped.
     let scope = match &definition.trigger {
         Some(Trigger::Polling(Polling { aggregation_mode: mode @ ("batch" | "summary"), .. })) => {
@@ -127,7 +115,6 @@ fn items_of<'a>(polling: &Polling, answer: &'a Value, known: &Known) -> Option<&
     items.iter().any(Value::is_object).then_some(items)
 }
 
-/// The paths of a source's items and of their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PolledPlaces<'a> {
     pub(super) items: Option<&'a str>,
@@ -367,8 +354,10 @@ fn check_fingerprint(
 
 // --------------------------------------------------------------------------------------------------------- conditions
 
-fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
-    check_compared(condition, scope, None, diagnostics);
+fn check_condition(condition: Option<&Condition>, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
+    if let Some(condition) = condition {
+        check_compared(condition, scope, None, diagnostics);
+    }
 }
 
 /// `values`: the scope of the values, if it is another one than that of the paths.
@@ -390,7 +379,6 @@ fn check_compared(condition: &Condition, scope: &Scope<'_>, values: Option<&Scop
     }
 }
 
-/// Reports operators that can never hold for values of a known type.
 fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut Diagnostics) {
     let types = knowledge.types();
     let [kind] = types[..] else { return };

@@ -1,7 +1,11 @@
 //! A person's message, as read from a request.
 
 use super::FrontEndTool;
-use crate::{Error, Result, error::Problems, fields::Fields};
+use crate::{
+    Error, Result,
+    error::Problems,
+    fields::{Fields, kind},
+};
 use serde_json::Value;
 
 const DEFAULT_THREAD: &str = "default";
@@ -54,7 +58,6 @@ impl Consent {
         }
     }
 
-    /// Whether a decision's stored message approves.
     pub(super) fn is_approval(message: &str) -> bool {
         message.starts_with(Self::WORDS_OF_APPROVAL)
     }
@@ -97,7 +100,16 @@ impl ChatInput {
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
     pub fn of_chat(body: &Value, key: Option<String>) -> Result<Self> {
-        Self::read(body, "", key, true)
+        let mut problems = Problems::default();
+        let request = Fields::of(body, "", &mut problems).and_then(|mut fields| {
+            let consent = consent(&mut fields);
+            let said = fields.text("message", LONGEST_MESSAGE);
+            let message = required_message(said, consent.as_ref(), &mut fields);
+            let thread = fields.name("thread_id", LONGEST_THREAD);
+            fields.finish();
+            Some(Self::of(message?, consent, thread, key))
+        });
+        problems.into_result(request)
     }
 
     /// Reads the body of `POST /copilotkit/action`. Each field is beside `action`, or below `parameters` or
@@ -117,58 +129,61 @@ impl ChatInput {
         let mut problems = Problems::default();
         let thread = named_thread(body, &mut problems);
         problems.into_result(Some(()))?;
-        let nested = PARAMETERS.iter().find(|name| {
-            let parameters = body.get(**name).and_then(Value::as_object);
-            parameters.is_some_and(|parameters| !parameters.is_empty())
+        let mut problems = Problems::default();
+        let nested = PARAMETERS.into_iter().find_map(|name| {
+            let parameters =
+                body.get(name).filter(|parameters| parameters.as_object().is_some_and(|of| !of.is_empty()));
+            Some((parameters?, name))
         });
         // A field beside the parameters counts as one of them.
-        let (mut whole, path) = match nested.and_then(|name| Some((body.get(*name)?, *name))) {
-            Some((parameters, name)) => (parameters.clone(), name),
-            None => (body.clone(), ""),
-        };
-        if let (Value::Object(whole), Value::Object(body)) = (&mut whole, body) {
-            let has_message = whole.contains_key("message") || whole.contains_key("messages");
-            for name in ["message", "messages", "metadata"] {
-                if let Some(beside) = body.get(name).filter(|_| name == "metadata" || !has_message) {
-                    whole.entry(name).or_insert_with(|| beside.clone());
-                }
-            }
-        }
-        let asked = Self::read(&whole, path, key, false)?;
-        Ok(Self { thread: thread.unwrap_or(asked.thread), ..asked })
-    }
-
-    fn read(body: &Value, path: &str, key: Option<String>, strict: bool) -> Result<Self> {
-        let mut problems = Problems::default();
-        let request = Fields::of(body, path, &mut problems).and_then(|mut fields| {
-            let consent = consent(&mut fields);
-            let message = match fields.text("message", LONGEST_MESSAGE) {
+        let places = || nested.into_iter().chain([(body, "")]);
+        let consent = places()
+            .find(|(place, _)| place.get("metadata").is_some())
+            .and_then(|(place, path)| consent(&mut Fields::of(place, path, &mut problems)?));
+        let has_message = |(place, _): &(&Value, &str)| ["message", "messages"].iter().any(|name| has(place, name));
+        let (place, path) = places().find(has_message).or(nested).unwrap_or((body, ""));
+        let request = Fields::of(place, path, &mut problems).and_then(|mut fields| {
+            let said = match fields.text("message", LONGEST_MESSAGE) {
                 // The last message before a consent is the one that led to the question.
-                None if !strict && consent.is_none() => last_message(fields.get("messages")),
-                message => message,
+                None if consent.is_none() => last_message(&mut fields),
+                said => said,
             };
-            let message = match &consent {
-                Some(consent) => Some(consent.message(message)),
-                None => message,
-            };
-            if message.is_none() && fields.problems().iter().count() == 0 {
-                fields.problem("message", "is required");
-            }
-            let thread = if strict { fields.name("thread_id", LONGEST_THREAD) } else { None };
-            if strict {
-                fields.finish();
-            }
-            let name = consent.as_ref().map(Consent::name).or(key);
-            Some(Self {
-                message: message?,
-                thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),
-                awaited: consent.map(Awaited::Consent),
-                name,
-                tools: Vec::new(),
-            })
+            let message = required_message(said, consent.as_ref(), &mut fields);
+            Some(Self::of(message?, consent, thread, key))
         });
         problems.into_result(request)
     }
+
+    fn of(message: String, consent: Option<Consent>, thread: Option<String>, key: Option<String>) -> Self {
+        Self {
+            message,
+            thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),
+            name: consent.as_ref().map(Consent::name).or(key),
+            awaited: consent.map(Awaited::Consent),
+            tools: Vec::new(),
+        }
+    }
+}
+
+/// Whether an object has a field with a value that is not empty.
+fn has(object: &Value, name: &str) -> bool {
+    match object.get(name) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.trim().is_empty(),
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(_) => true,
+    }
+}
+
+fn required_message(said: Option<String>, consent: Option<&Consent>, fields: &mut Fields<'_>) -> Option<String> {
+    let message = match consent {
+        Some(consent) => Some(consent.message(said)),
+        None => said,
+    };
+    if message.is_none() && fields.problems().iter().count() == 0 {
+        fields.problem("message", "is required");
+    }
+    message
 }
 
 fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
@@ -204,12 +219,44 @@ fn consent(fields: &mut Fields<'_>) -> Option<Consent> {
     Some(Consent { id: id?, approved })
 }
 
-fn last_message(messages: Option<&Value>) -> Option<String> {
-    let of_person = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("user");
-    let last = messages?.as_array()?.iter().rev().find(of_person)?;
-    let text = last.get("content")?.as_str()?.trim();
-    let within = text.chars().count() <= LONGEST_MESSAGE;
-    (!text.is_empty() && within).then(|| text.to_owned())
+fn last_message(fields: &mut Fields<'_>) -> Option<String> {
+    let messages = fields.get("messages")?.as_array()?;
+    let of_person = |message: &Value| message.get("role").and_then(Value::as_str) == Some("user");
+    let last = messages.iter().rposition(of_person)?;
+    let path = fields.path(&format!("messages[{last}]"));
+    message_text(&mut Fields::of(messages.get(last)?, path, fields.problems())?)
+}
+
+/// The text of a person's message, from its `content`.
+pub fn message_text(message: &mut Fields<'_>) -> Option<String> {
+    let text = message_content(message, LONGEST_MESSAGE)?;
+    if text.is_empty() {
+        message.problem("content", "must have text");
+        return None;
+    }
+    Some(text)
+}
+
+/// The text of a message's `content`: itself, or its text parts.
+pub fn message_content(message: &mut Fields<'_>, longest: usize) -> Option<String> {
+    let text = match message.get("content") {
+        Some(Value::String(text)) => text.trim().to_owned(),
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter(|part| part.get("type").is_some_and(|of| of == "text"));
+            let texts: Vec<&str> = texts.filter_map(|part| part.get("text")?.as_str()).collect();
+            texts.join("\n").trim().to_owned()
+        }
+        None => String::new(),
+        Some(other) => {
+            message.problem("content", format!("must be text or a list of parts, not {}", kind(other)));
+            return None;
+        }
+    };
+    if text.chars().count() > longest {
+        message.problem("content", format!("must have at most {longest} characters"));
+        return None;
+    }
+    Some(text)
 }
 
 #[cfg(test)]
@@ -288,6 +335,7 @@ mod tests {
         }
         assert!(matches!(ChatInput::of_action(&json!({"action": "chat"}), None), Err(Error::Invalid(_))));
         for (body, wrong) in [
+            (json!({"action": "chat", "parameters": {"x": 1}}), "parameters.message"),
             (
                 json!({"action": "chat", "thread_id": "a", "parameters": {"message": "x", "thread_id": "b"}}),
                 "thread_id",
@@ -300,6 +348,48 @@ mod tests {
         ] {
             let Err(Error::Invalid(problems)) = ChatInput::of_action(&body, None) else { panic!("{body} was read") };
             assert_eq!(problems.iter().map(|problem| problem.field.as_str()).collect::<Vec<_>>(), [wrong], "{body}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_messages_is_read_as_the_stream_reads_it() {
+        let said =
+            |content: Value| json!([{"role": "system", "content": "Be brief"}, {"role": "user", "content": content}]);
+        let parts =
+            json!([{"type": "text", "text": "Hello"}, {"type": "image", "url": "x"}, {"type": "text", "text": "you"}]);
+        for (body, message) in [
+            (json!({"action": "chat", "messages": said(parts.clone())}), "Hello\nyou"),
+            (json!({"action": "chat", "parameters": {"messages": said(parts.clone())}}), "Hello\nyou"),
+            (
+                json!({"action": "chat", "parameters": {"message": " ", "id": 1}, "messages": said(parts.clone())}),
+                "Hello\nyou",
+            ),
+            (json!({"action": "chat", "parameters": {"message": null, "messages": []}, "message": "Hello"}), "Hello"),
+            (json!({"action": "chat", "parameters": {"messages": said(json!("Inner"))}, "message": "Outer"}), "Inner"),
+        ] {
+            assert_eq!(ChatInput::of_action(&body, None).unwrap().message, message, "{body}");
+        }
+        let long = said(json!("x".repeat(LONGEST_MESSAGE + 1)));
+        let limit = "must have at most 32000 characters";
+        for (body, field, problem) in [
+            (json!({"action": "chat", "messages": long}), "messages[1].content", limit),
+            (json!({"action": "chat", "parameters": {"messages": long}}), "parameters.messages[1].content", limit),
+            (
+                json!({"action": "chat", "parameters": {"message": "", "id": 1}, "messages": long}),
+                "messages[1].content",
+                limit,
+            ),
+            (json!({"action": "chat", "messages": said(json!([]))}), "messages[1].content", "must have text"),
+            (
+                json!({"action": "chat", "messages": said(json!(7))}),
+                "messages[1].content",
+                "must be text or a list of parts, not a number",
+            ),
+            (json!({"action": "chat", "messages": [{"role": "assistant", "content": "?"}]}), "message", "is required"),
+        ] {
+            let Err(Error::Invalid(problems)) = ChatInput::of_action(&body, None) else { panic!("{field} was read") };
+            let found: Vec<_> = problems.iter().map(|found| (found.field.as_str(), found.problem.as_str())).collect();
+            assert_eq!(found, [(field, problem)]);
         }
     }
 }

@@ -206,8 +206,14 @@ impl Turns {
         resumed: Option<&RunningTurn>,
         deadline: Deadline,
     ) -> Result<Toolbox> {
-        let offer = Offer { catalogue: &self.catalogue, discovery: &self.discovery, executor: &self.executor };
-        let organization = member.organization_id;
+        let offer = Offer {
+            catalogue: &self.catalogue,
+            discovery: &self.discovery,
+            executor: &self.executor,
+            organization: member.organization_id,
+            role: member.role,
+            deadline,
+        };
         // The new message, and earlier messages that it may refer to.
         let said = held.messages.iter().rev().filter(|message| message.role == ChatRole::User).take(2);
         let words: Vec<&str> =
@@ -216,16 +222,16 @@ impl Turns {
         for tool in &asked.tools {
             tool.offer(&mut toolbox);
         }
-        offer.add_tools(organization, member.role, &words.join(" "), &mut toolbox, deadline).await?;
+        offer.add_tools(&words.join(" "), &mut toolbox).await?;
         let gone_on = resumed.filter(|resumed| resumed.went_on(pending));
         let rest = gone_on.map(|resumed| &resumed.rest).or(pending.map(|pending| &pending.rest));
         let planned: Vec<&OfferedTool> =
             rest.into_iter().flatten().filter_map(|call| call.reference.as_ref()).collect();
-        offer.add_planned(organization, member.role, &planned, &mut toolbox, deadline).await?;
+        offer.add_planned(&planned, &mut toolbox).await?;
         // A call that was carried out is not made again, so its tool may have changed since.
         let asks = |pending: &&PendingCall| pending.waits_for == WaitsFor::Consent && gone_on.is_none();
         if let Some(pending) = pending.filter(asks) {
-            offer.pinned(organization, member.role, &pending.tool, &mut toolbox, deadline).await?;
+            offer.pinned(&pending.tool, &mut toolbox).await?;
         }
         Ok(toolbox)
     }

@@ -68,17 +68,12 @@ pub(super) fn another_message(before: &str, asked: &ChatInput) -> Error {
 }
 
 fn decided_before(approved: bool) -> Error {
-    if approved {
-        Error::ConsentDecided {
-            decided: "approved",
-            sentence: "you have allowed this already, in another window or client",
-        }
+    let (decided, sentence) = if approved {
+        ("approved", "you have allowed this already, in another window or client")
     } else {
-        Error::ConsentDecided {
-            decided: "refused",
-            sentence: "you have refused this already, in another window or client",
-        }
-    }
+        ("refused", "you have refused this already, in another window or client")
+    };
+    Error::ConsentDecided { decided, sentence }
 }
 
 /// The answer to a request. `told` are its messages and later ones, oldest first.

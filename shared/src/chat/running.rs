@@ -85,21 +85,13 @@ impl RunningTurn {
 /// more, or if the turn acted and then left a call to the page.
 pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
     let Some(running) = thread.running_turn() else { return left_to_page(thread).into_iter().collect() };
-    let message = ThreadMessage {
-        number: thread.messages + 1,
-        turn: running.turn,
-        role: ChatRole::User,
-        content: running.message.clone(),
-        request: running.request.clone(),
-        tool_results: None,
-        widget: None,
-        metadata: None,
-        created_at: running.since,
-    };
+    let number = thread.messages + 1;
     let mut messages = Vec::with_capacity(2);
     let is_said = !running.message.is_empty();
     if is_said {
-        messages.push(message.clone());
+        let said = running.message.clone();
+        let message = ThreadMessage::new(number, running.turn, ChatRole::User, said, running.since);
+        messages.push(ThreadMessage { request: running.request.clone(), ..message });
     }
     if thread.is_held() && running.failed.is_none() {
         return messages;
@@ -109,15 +101,11 @@ pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
         "conversation_id": thread.name, "message_id": running.message_id, "failed": true, "incomplete": true,
         "receipt": Receipt::of_calls(&state),
     });
+    let note = format!("This message was not answered: {}.", running.why().trim_end_matches('.'));
     messages.push(ThreadMessage {
-        number: message.number + u32::from(is_said),
-        role: ChatRole::Assistant,
-        content: format!("This message was not answered: {}.", running.why().trim_end_matches('.')),
-        request: None,
         tool_results: kept(&state),
         metadata: Some(metadata.to_string()),
-        created_at: running.at,
-        ..message
+        ..ThreadMessage::new(number + u32::from(is_said), running.turn, ChatRole::Assistant, note, running.at)
     });
     messages
 }
@@ -127,16 +115,11 @@ fn left_to_page(thread: &Thread) -> Option<ThreadMessage> {
     let pending = thread.pending_call().filter(PendingCall::acted_before_front_end)?;
     let receipt = Receipt::of_calls(&pending.tool_results);
     let metadata = json!({"conversation_id": thread.name, "incomplete": true, "receipt": receipt});
+    let note = format!("This message is not answered: the page has not sent the result of \"{}\".", pending.label());
     Some(ThreadMessage {
-        number: thread.messages + 1,
-        turn: thread.turns,
-        role: ChatRole::Assistant,
-        content: format!("This message is not answered: the page has not sent the result of \"{}\".", pending.label()),
-        request: None,
         tool_results: kept(&pending.tool_results),
-        widget: None,
         metadata: Some(metadata.to_string()),
-        created_at: thread.updated_at,
+        ..ThreadMessage::new(thread.messages + 1, thread.turns, ChatRole::Assistant, note, thread.updated_at)
     })
 }
 

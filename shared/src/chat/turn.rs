@@ -59,7 +59,6 @@ pub struct Turns {
 
 #[derive(Debug, Clone, Copy)]
 pub struct TurnSettings {
-    /// Whether the model calls functions itself instead of writing a plan.
     pub function_calling: bool,
     pub limits: TurnLimits,
     pub turn_within: Duration,
@@ -427,30 +426,21 @@ impl Turns {
             expires_at: answer.timestamp.plus(self.settings.threads_kept).as_seconds(),
             ..before.clone()
         };
-        let message = |number: u32, role: ChatRole, content: &str| ThreadMessage {
-            number,
-            turn,
-            role,
-            content: content.to_owned(),
-            request: None,
-            tool_results: None,
-            widget: None,
-            metadata: None,
-            created_at: answer.timestamp,
-        };
         let mut messages = Vec::with_capacity(2);
         let mut name = running.request.clone();
         if is_said {
-            let question = message(before.messages + 1, ChatRole::User, &asked.message);
-            messages.push(ThreadMessage { request: name.take(), created_at: running.since, ..question });
+            let (number, said) = (before.messages + 1, asked.message.clone());
+            let question = ThreadMessage::new(number, turn, ChatRole::User, said, running.since);
+            messages.push(ThreadMessage { request: name.take(), ..question });
         }
         if is_answered {
+            let (number, said) = (before.messages + count, answer.content.clone());
             messages.push(ThreadMessage {
                 request: name,
                 tool_results: kept(&state.tool_results),
                 widget: answer.widget.as_ref().map(Value::to_string),
                 metadata: Some(answer.metadata.to_string()),
-                ..message(before.messages + count, ChatRole::Assistant, &answer.content)
+                ..ThreadMessage::new(number, turn, ChatRole::Assistant, said, answer.timestamp)
             });
         }
         self.threads.save(&held.lease, SavedTurn { thread: &thread, messages: &messages }).await

@@ -114,7 +114,7 @@ impl Secrets {
 
     /// As [`Secrets::get`], for the previous value, which Secrets Manager keeps; `None` if there is none.
     pub async fn get_before<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
-        let key = format!("{id} before");
+        let key = before(id);
         let secret = match self.cached(&key, STANDS) {
             Some(secret) => secret,
             None => match self.read(id, Some("AWSPREVIOUS")).await {
@@ -133,7 +133,11 @@ impl Secrets {
     }
 
     fn keep(&self, key: String, secret: SecretString) -> SecretString {
-        self.cache().insert(key, (Instant::now(), secret.clone()));
+        let (mut cache, before) = (self.cache(), before(&key));
+        let replaced = cache.insert(key, (Instant::now(), secret.clone()));
+        if replaced.is_some_and(|(_, former)| former.expose_secret() != secret.expose_secret()) {
+            cache.remove(&before);
+        }
         secret
     }
 
@@ -152,6 +156,11 @@ impl Secrets {
     fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, SecretString)>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Name of the previous value in the cache.
+fn before(id: &str) -> String {
+    format!("{id} before")
 }
 
 fn decoded<T: DeserializeOwned>(id: &str, secret: &SecretString) -> Result<T, Error> {

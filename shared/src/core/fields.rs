@@ -149,22 +149,20 @@ impl<'a> Fields<'a> {
     }
 
     pub fn required_name(&mut self, name: &'static str, longest: usize) -> Option<String> {
-        let before = self.report.iter().count();
-        let text = self.name(name, longest);
-        self.required_if_none(name, text, before)
+        self.required_of(name, |fields| fields.name(name, longest))
     }
 
     pub fn required_text(&mut self, name: &'static str, longest: usize) -> Option<String> {
-        let before = self.report.iter().count();
-        let text = self.text(name, longest);
-        self.required_if_none(name, text, before)
+        self.required_of(name, |fields| fields.text(name, longest))
     }
 
-    fn required_if_none(&mut self, name: &'static str, text: Option<String>, before: usize) -> Option<String> {
-        if text.is_none() && self.report.iter().count() == before {
+    fn required_of<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let before = self.report.iter().count();
+        let value = read(self);
+        if value.is_none() && self.report.iter().count() == before {
             self.problem(name, "is required");
         }
-        text
+        value
     }
 
     pub fn boolean(&mut self, name: &'static str, default: bool) -> bool {
@@ -199,12 +197,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn required_parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
-        let before = self.report.iter().count();
-        let value = self.parse(name);
-        if value.is_none() && self.report.iter().count() == before {
-            self.problem(name, "is required");
-        }
-        value
+        self.required_of(name, |fields| fields.parse(name))
     }
 
     /// An optional list. `of` names its items in the problem: "must be a list of hosts, not text".

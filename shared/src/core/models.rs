@@ -94,7 +94,7 @@ pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use event_wait::{CameEvent, EventWait, RunPause};
 pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, FailedTool, Fault, NotAFault, NotATrigger,
-    NotAnExecutionStatus,
+    NotAnExecutionStatus, Undelivered,
 };
 pub use hook::{
     Hook, HookSecretRef, HookStatus, NotAHookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding,

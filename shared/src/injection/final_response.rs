@@ -36,7 +36,9 @@ pub fn final_response() -> ToolSpec {
                 .to_owned(),
         parameters: Parameters::new([("format", format, false)]),
         returns: json!({"type": "string"}),
-        own_examples: vec!["return finalResponse();".to_owned()],
+        own_examples: ["return finalResponse();", "finalResponse()", "return await finalResponse();"]
+            .map(str::to_owned)
+            .into(),
         effect: ToolEffect::None,
         repeatable: false,
     }

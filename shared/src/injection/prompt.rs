@@ -141,6 +141,8 @@ send_sms(recipients: string[], text: string): any
 /** Ends the work with tools. You are then told the format of the final answer; do not give the answer here.
  * @param format only if the task names no format: the one you will use
  * @example return finalResponse();
+ * @example finalResponse()
+ * @example return await finalResponse();
  */
 finalResponse(format?: string): string
 
@@ -183,8 +185,8 @@ finalResponse(format?: string): string
         assert_eq!((fences, declared.ends_with("\n```\n")), (1, true), "{declared}");
         let (comment, behind) = declared.split_once(" */\n").unwrap();
         assert!(!comment.contains("*/") && !comment.contains("```"), "{comment}");
-        // Description, two parameters and two examples, each on its own line.
-        assert_eq!(comment.lines().count(), 5, "{comment}");
+        // Description, two parameters and three examples, each on its own line.
+        assert_eq!(comment.lines().count(), 6, "{comment}");
         let lines = comment.split(['\u{2028}', '\u{85}', '\r', '\n']).filter(|line| !line.is_empty());
         assert!(lines.into_iter().all(|line| line.starts_with("/** ") || line.starts_with(" * @")), "{comment}");
         assert!(behind.starts_with("kind(arguments: {\"x */\\n```\": string, "), "{behind}");

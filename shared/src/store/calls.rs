@@ -133,15 +133,27 @@ impl Calls {
         execution: ExecutionId,
         line: Option<&str>,
     ) -> Result<Added> {
-        let added = self
-            .update(organization, call, "SET #results.#execution = :line, #updated_at = :now")
-            .when(
-                "#organization_id = :organization AND attribute_not_exists(#results.#execution) \
-                 AND attribute_not_exists(#ended_at)",
-            )
-            .alias("#execution", &execution.to_string())
-            .with([(":line", line.map_or(AttributeValue::Null(true), text))]);
-        match added.attempt().await? {
+        const NEW: &str = "attribute_not_exists(#results.#execution)";
+        let add = |change: &str, condition: &str| {
+            self.update(organization, call, &format!("SET #results.#execution = :line, #updated_at = :now{change}"))
+                .when(format!("#organization_id = :organization AND attribute_not_exists(#ended_at) AND {condition}"))
+                .alias("#execution", &execution.to_string())
+                .with([(":line", line.map_or(AttributeValue::Null(true), text))])
+        };
+        let in_time = add("", &format!("{NEW} AND attribute_not_exists(#context_taken_at)"));
+        let mut added = in_time.attempt().await?;
+        // Nobody else tells a late result. The token accepts the repetition of this update after a lost answer.
+        if let WriteResult::Refused(row) = &added
+            && row.contains_key("context_taken_at")
+            && !row.contains_key("ended_at")
+        {
+            let worker = Uuid::new_v4().to_string();
+            let late =
+                add(" ADD #late_results_by :workers", &format!("({NEW} OR contains(#late_results_by, :worker))"));
+            let workers = AttributeValue::Ss(vec![worker.clone()]);
+            added = late.with([(":worker", text(worker)), (":workers", workers)]).attempt().await?;
+        }
+        match added {
             WriteResult::Done(row) => Ok(Added::Now(Box::new(from_item(row)?))),
             WriteResult::Refused(row) if row.get("organization_id") != Some(&text(organization)) => Ok(Added::NoCall),
             WriteResult::Refused(row) if row.contains_key("ended_at") => Ok(Added::Over(call.clone())),

@@ -8,9 +8,10 @@
 //! contains a colon.
 //!
 //! Each further recipient has an entry, `<execution id>#<hash of the number>`, with the hash as `caller`, so that `by_caller`
-//! finds executions by any recipient. Entries are in no other index.
+//! finds executions by any recipient. Entries are in no other index. A message that Twilio did not deliver has an entry
+//! `undelivered#<organization>#<sid>`, in no index.
 
-use std::fmt;
+use std::{collections::HashMap, fmt, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
@@ -18,7 +19,7 @@ use futures_util::future::try_join_all;
 use super::{
     Cursor, Events, Page,
     cursor::begins_within,
-    database::{Database, Item, id, is_of, key, number, rows, text, to_item},
+    database::{Database, Item, from_item, id, is_of, key, number, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
     write::WriteResult,
@@ -27,7 +28,7 @@ use crate::{
     Deadline, Error, Result,
     models::{
         CallId, CallerHash, E164, EventId, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault,
-        OrganizationId, RunId, Timestamp, ToolId,
+        OrganizationId, RunId, Timestamp, ToolId, Undelivered,
     },
 };
 
@@ -135,6 +136,36 @@ impl Executions {
         ];
         let entry: Item = attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         self.table.put_item(entry).unless_refused().await.map(drop)
+    }
+
+    /// `sid`: Twilio's id of the message.
+    pub async fn note_undelivered(
+        &self,
+        organization: OrganizationId,
+        sid: &str,
+        undelivered: &Undelivered,
+        kept: Duration,
+    ) -> Result<()> {
+        let mut entry = to_item(undelivered)?;
+        entry.extend(undelivered_entry(organization, sid));
+        entry.insert("organization_id".into(), text(organization));
+        entry.insert("expires_at".into(), number(Timestamp::now().plus(kept).as_seconds()));
+        self.table.put_item(entry).unless_refused().await.map(drop)
+    }
+
+    pub async fn undelivered(
+        &self,
+        organization: OrganizationId,
+        sids: &[String],
+        deadline: Deadline,
+    ) -> Result<HashMap<String, Undelivered>> {
+        let keys = sids.iter().map(|sid| undelivered_entry(organization, sid)).collect();
+        let entries = self.table.batch_get(keys, None, deadline).await?;
+        let named = |entry: Item| {
+            let sid = entry.get("id")?.as_s().ok()?.rsplit_once('#')?.1.to_owned();
+            Some((sid, from_item(entry).ok()?))
+        };
+        Ok(entries.into_iter().filter_map(named).collect())
     }
 
     /// Ends a queued execution that will not run. Its recorded arguments stay. Call-start executions have no row yet.
@@ -321,6 +352,11 @@ impl Executions {
 
 fn recipient_entry(execution: impl fmt::Display, recipient: &str) -> String {
     format!("{execution}#{recipient}")
+}
+
+/// Two organizations may send from one account at Twilio.
+fn undelivered_entry(organization: OrganizationId, sid: &str) -> Item {
+    id(format!("undelivered#{organization}#{sid}"))
 }
 
 fn entries_of(row: &Item) -> Vec<Item> {

@@ -172,6 +172,21 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// `claimed`: the row with the claim.
+    fn of(key: &Key, token: String, claimed: Record, delivery: Option<&str>) -> Self {
+        let kept = claimed.done_until > Timestamp::now().as_seconds();
+        Self {
+            key: key.clone(),
+            token,
+            confirmed_after: claimed.confirmed_after(),
+            was_partial: kept && !claimed.done.is_empty(),
+            answered_before: claimed.deliveries.iter().any(|known| Some(known.as_str()) != delivery),
+            done: if kept { claimed.done } else { Map::new() },
+            done_until: claimed.done_until,
+            delivery: delivery.map(str::to_owned),
+        }
+    }
+
     /// Unique among all claims, 36 characters.
     pub fn name(&self) -> &str {
         &self.token
@@ -353,27 +368,14 @@ impl Idempotency {
         let claimed = match claim.attempt().await {
             Ok(claimed) => claimed,
             Err(error) => {
-                // The write may have succeeded, and would become an unknown effect although nothing was done.
-                let new = self.table.delete(id(&key.0)).when("#token = :token AND attribute_not_exists(#window_until)");
-                let withdrawn = new.with([(":token", text(&token))]).unless_refused();
+                let withdrawn = self.withdraw(key, token, delivery);
                 let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, withdrawn).await;
                 return Err(error);
             }
         };
         let record: Record = match claimed {
             WriteResult::Done(row) => {
-                let before: Record = from_item(row)?;
-                let kept = before.done_until > now.as_seconds();
-                let ticket = Ticket {
-                    key: key.clone(),
-                    token,
-                    confirmed_after: before.confirmed_after(),
-                    was_partial: kept && !before.done.is_empty(),
-                    done: if kept { before.done } else { Map::new() },
-                    done_until: before.done_until,
-                    delivery: delivery.map(str::to_owned),
-                    answered_before: before.deliveries.iter().any(|known| Some(known.as_str()) != delivery),
-                };
+                let ticket = Ticket::of(key, token, from_item(row)?, delivery);
                 return Ok(Some(Claim::Mine(ticket.confirmed(confirmed_after))));
             }
             WriteResult::Refused(row) => from_item(row)?,
@@ -408,6 +410,18 @@ impl Idempotency {
                 Ok(None)
             }
             Status::InProgress => Ok(None),
+        }
+    }
+
+    /// For a claim that may have been written although its write failed: it would become an unknown effect.
+    async fn withdraw(&self, key: &Key, token: String, delivery: Option<&str>) -> Result<()> {
+        let ours = text(&token);
+        let new = self.table.delete(id(&key.0)).when("#token = :token AND attribute_not_exists(#window_until)");
+        match new.with([(":token", ours.clone())]).replacing().await? {
+            WriteResult::Refused(row) if row.get("token") == Some(&ours) => {
+                self.release(Ticket::of(key, token, from_item(row)?, delivery)).await
+            }
+            _ => Ok(()),
         }
     }
 

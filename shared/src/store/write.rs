@@ -238,7 +238,7 @@ impl Write {
         let (client, action, rule) = self.split();
         match action {
             Action::Put(item) => {
-                // A put can return only the row before it.
+                // Puts and deletes can return only the row before them.
                 let row = row.filter(|row| *row == ReturnValue::AllOld);
                 let put = conditional!(client.put_item().set_item(Some(item)), rule)
                     .set_return_values_on_condition_check_failure(
@@ -248,7 +248,13 @@ impl Write {
                 sent!(put, PutItemError)
             }
             Action::Delete(key) => {
-                sent!(conditional!(client.delete_item().set_key(Some(key)), rule), DeleteItemError)
+                let row = row.filter(|row| *row == ReturnValue::AllOld);
+                let delete = conditional!(client.delete_item().set_key(Some(key)), rule)
+                    .set_return_values_on_condition_check_failure(
+                        row.is_some().then_some(ReturnValuesOnConditionCheckFailure::AllOld),
+                    )
+                    .set_return_values(row);
+                sent!(delete, DeleteItemError)
             }
             Action::Update(key, change) => {
                 let update = conditional!(client.update_item().set_key(Some(key)).update_expression(change), rule)

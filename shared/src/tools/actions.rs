@@ -41,3 +41,6 @@ pub const VAPI_WAITS_SECONDS: u32 = 20;
 
 /// Our own time-out, shorter than VAPI's, so that the model gets our error rather than VAPI's.
 pub const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(18);
+
+/// The same while only the record of an outcome is waited for.
+pub const ANSWER_AT_LATEST: std::time::Duration = std::time::Duration::from_secs(19);

@@ -25,7 +25,9 @@ use crate::{
     execution::{ExecutionRequest, Executor},
     models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, ToolId, ToolRef},
     store::{Services, Tools},
-    tool::{CallContext, CallableTool, Origin, ToolFuture, ToolSpec, Toolbox, Unavailable, arguments::Checked},
+    tool::{
+        CallContext, CallableTool, Conversation, Origin, ToolFuture, ToolSpec, Toolbox, Unavailable, arguments::Checked,
+    },
 };
 
 const LONGEST_NAME: usize = 64;
@@ -166,7 +168,7 @@ impl Catalogue {
                 if let Some(reason) = tool.needs_call() {
                     return Err(Unavailable::NeedsCall(reason));
                 }
-                tool.spec.name = callable_name(&tool.spec.name);
+                tool.spec = ToolSpec { name: callable_name(&tool.spec.name), ..tool.spec_in(&Conversation::default()) };
                 let reference = ToolRef::Organization { id: *id, version: Some(row.bound_version()) };
                 Ok(CatalogueTool::of(reference, Body::Action(Box::new(tool))))
             }
@@ -219,22 +221,24 @@ impl Catalogue {
             }
         }
         let of: Vec<String> = tools.iter().map(|(_, tool)| tool.service_name.clone()).collect();
-        let (mut services, mut unreadable_services) = (Vec::new(), HashMap::new());
+        let (mut services, mut withheld) = (Vec::new(), HashMap::new());
         for (id, service) in self.services.each_named(&of, deadline).await? {
             match service {
                 Ok(service) if service.is_active => services.push(service),
-                Ok(_) => {}
+                Ok(_) => {
+                    withheld.insert(id, Unavailable::NotFound);
+                }
                 Err(error) => {
-                    unreadable_services.insert(id, unreadable(&error));
+                    withheld.insert(id, unreadable(&error));
                 }
             }
         }
         let connections = Box::pin(self.connections.of(organization, &services, deadline)).await;
         for (name, tool) in tools {
             let Some(service) = services.iter().find(|service| service.id == tool.service_id) else {
-                if let Some(why) = unreadable_services.get(&tool.service_id.to_string()) {
-                    found.insert(name, Err(why.clone()));
-                }
+                // A load writes a service's tools before its row.
+                let why = withheld.get(&tool.service_id.to_string()).cloned().unwrap_or(Unavailable::Unreadable);
+                found.insert(name, Err(why));
                 continue;
             };
             let connection = connections.get(&service.id).unwrap_or(&Connection::Unknown);

@@ -6,6 +6,7 @@
 mod background;
 mod claimant;
 mod earlier;
+mod late_outcomes;
 mod parts;
 
 use std::{
@@ -20,6 +21,7 @@ use serde_json::{Map, Value, json};
 use self::{
     claimant::{claimant, counted_for, effect_key},
     earlier::beside_earlier,
+    late_outcomes::LateOutcomes,
     parts::{ClaimedParts, Parts},
 };
 use crate::{
@@ -57,6 +59,7 @@ pub struct Executor {
     pub history: Duration,
     /// Told of the tools that fail in calls.
     pub failed_tools: Option<Queue<FailedTool>>,
+    pub(crate) late: Option<LateOutcomes>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -219,7 +222,7 @@ impl Executor {
     /// Writes the redacted history, and counts started executions against the organization's budget. Failures are only logged.
     pub async fn record(&self, history: &[Unredacted]) {
         let put = async |execution: &Unredacted| self.executions.put(&execution.redacted()).await;
-        let (written, ()) = join!(join_all(history.iter().map(put)), self.count(history));
+        let (written, (), ()) = join!(join_all(history.iter().map(put)), self.count(history), self.finish_outcomes());
         written.into_iter().filter_map(Result::err).for_each(|error| unwritten(&error));
         self.announce(history.iter().filter_map(Unredacted::failed_tool)).await;
     }
@@ -380,13 +383,6 @@ impl Executor {
     async fn give_room_back(&self, taken: Taken) {
         if let Err(error) = self.quotas.release(taken).await {
             tracing::error!("an execution that did not start could not be uncounted: {}", error::chain(&error));
-        }
-    }
-
-    /// A failed write does not withhold the answer: the claim expires into "unknown".
-    async fn settle(&self, ticket: Ticket, outcome: Outcome) {
-        if let Err(error) = self.idempotency.record(ticket, outcome).await {
-            tracing::error!("the outcome of an execution could not be recorded: {}", error::chain(&error));
         }
     }
 

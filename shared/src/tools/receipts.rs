@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use futures_util::join;
+use futures_util::{join, try_join};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,10 +12,11 @@ use crate::{
     cut::fit,
     described::Described,
     models::{
-        Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, Timestamp, Tool, ToolEffect,
-        ToolId, ToolName, Transfer, TransferOutcome,
+        Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, RecipientState, Timestamp, Tool,
+        ToolEffect, ToolId, ToolName, Transfer, TransferOutcome, Undelivered,
     },
     store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
+    tool::RecipientOutcome,
 };
 
 /// Executions in a record, the newest ones: pages, and executions per page.
@@ -107,7 +108,7 @@ pub struct Evidence {
 
 impl Evidence {
     pub const fn proves(&self) -> bool {
-        matches!(self.status, ExecutionStatus::Succeeded | ExecutionStatus::Partial)
+        is_done(self.status)
     }
 }
 
@@ -139,8 +140,12 @@ impl Receipts {
         ids.extend(record.call.iter().flat_map(|call| &call.on_call_start).map(|started| started.tool_id));
         ids.sort_unstable();
         ids.dedup();
-        let tools = self.tools.get_many(organization, &ids, deadline).await?;
-        Ok(CallReceipt::of(record, &tools))
+        let sids: Vec<String> =
+            record.executions.iter().flat_map(accepted).filter_map(|recipient| recipient.sid).collect();
+        let tools = self.tools.get_many(organization, &ids, deadline);
+        let undelivered = self.executions.undelivered(organization, &sids, deadline);
+        let (tools, undelivered) = try_join!(tools, undelivered)?;
+        Ok(CallReceipt::of(record, &tools, &undelivered))
     }
 
     /// Newest first, and whether the list is complete.
@@ -192,7 +197,7 @@ impl CallReceipt {
         self.is_final
     }
 
-    fn of(record: &CallRecord, tools: &[Tool]) -> Self {
+    fn of(record: &CallRecord, tools: &[Tool], undelivered: &HashMap<String, Undelivered>) -> Self {
         let tools: HashMap<ToolId, &Tool> = tools.iter().map(|tool| (tool.id, tool)).collect();
         let rings = |call: &Call| call.transfer.as_ref().is_some_and(|transfer| !transfer.is_over());
         let over = record.call.as_ref().is_some_and(|call| call.ended_at.is_some() && !rings(call));
@@ -212,7 +217,8 @@ impl CallReceipt {
         };
         for (place, execution) in record.executions.iter().enumerate().rev() {
             let mut line = ReceiptLine::of(execution, tools.get(&execution.tool_id).copied());
-            let group = match execution.status {
+            line.take_back(execution, undelivered);
+            let group = match line.status {
                 ExecutionStatus::Replayed if !record.complete || has_original(&record.executions, place) => continue,
                 // Its function ended, or the history failed, before the execution with the effect was written.
                 ExecutionStatus::Replayed if line.reason.is_some() => &mut receipt.unknown,
@@ -284,6 +290,19 @@ impl ReceiptLine {
         self.tool.as_ref().map(|name| format!("{name} {arguments}{reach}"))
     }
 
+    fn take_back(&mut self, execution: &Execution, undelivered: &HashMap<String, Undelivered>) {
+        let lost = |recipient: &RecipientOutcome| undelivered.get(recipient.sid.as_ref()?);
+        let accepted = accepted(execution);
+        let why: Vec<String> = accepted.iter().filter_map(lost).map(Undelivered::why).collect();
+        let Some(first) = why.first().filter(|_| is_done(self.status)) else { return };
+        self.status = if why.len() == accepted.len() { ExecutionStatus::Failed } else { ExecutionStatus::Partial };
+        let messages = match accepted.len() {
+            1 => "The message was".to_owned(),
+            all => format!("{} of {all} messages were", why.len()),
+        };
+        self.reason = Some(format!("{messages} not delivered (Twilio: {first})."));
+    }
+
     fn of(execution: &Execution, tool: Option<&Tool>) -> Self {
         Self {
             execution_id: execution.id,
@@ -299,6 +318,17 @@ impl ReceiptLine {
             at: execution.started_at,
         }
     }
+}
+
+fn accepted(execution: &Execution) -> Vec<RecipientOutcome> {
+    let answer = execution.result.as_ref().and_then(Value::as_object);
+    let mut recipients = answer.map(RecipientOutcome::of_recorded).unwrap_or_default();
+    recipients.retain(|recipient| recipient.state != RecipientState::NotSent);
+    recipients
+}
+
+const fn is_done(status: ExecutionStatus) -> bool {
+    matches!(status, ExecutionStatus::Succeeded | ExecutionStatus::Partial)
 }
 
 /// `None` for a configuration of a newer version.

@@ -125,6 +125,24 @@ async fn a_body_has_static_ai_and_united_members() {
 }
 
 #[tokio::test]
+async fn a_list_of_numbers_is_united_with_the_models() {
+    let crm = address();
+    let world = world(&[&crm]).await;
+    let mut config = api_request("POST", &format!("{}/bookings", crm.url));
+    let extension = json!({"enabled": true, "prompt": "Rooms", "required": false});
+    config["body"] = json!({"rooms": {"mode": "array_extendable", "fixedValues": [1, 2], "aiExtension": extension}});
+    let tool = world.attached(&config).await;
+    let property = &tool["function_schema"]["parameters"]["properties"]["body_rooms"];
+    assert_eq!(property["items"], json!({"type": "integer"}));
+    answers(&crm, 201, &json!({"id": 7}));
+    let answer = world.call_tool(&world.call(&tool, json!({"body_rooms": [2, 3.0]}))).await;
+    assert_eq!(answer.result(), &json!({"id": 7}));
+    assert_eq!(received(&crm).body, json!({"rooms": [1, 2, 3]}));
+    let answer = world.call_tool(&world.call(&tool, json!({"body_rooms": ["four"]}))).await;
+    assert!(answer.sentence().contains("\"body_rooms[0]\" must be a whole number"), "{}", answer.body);
+}
+
+#[tokio::test]
 async fn private_and_local_addresses_are_refused() {
     let private = address();
     let world = World::start().await;

@@ -338,6 +338,22 @@ async fn without_a_call_a_new_process_reads_the_used_up_budget_at_once() {
     assert_over(&world.try_tool(&trial).await, "executions_per_hour", &json!(1));
 }
 
+/// The SDK alone would try for seconds, while a caller waits for the tools of the start.
+#[tokio::test]
+async fn a_budget_that_is_read_slowly_does_not_delay_a_tool() {
+    let world = World::start().await;
+    let mut later = ai_sms();
+    later["async"] = json!(true);
+    let tool = world.attached(&later).await;
+    world.call_tool(&world.call(&tool, json!({"text": "One"}))).await.result();
+    world.aws.clear_operations();
+    world.aws.inject(Fault::new("BatchGetItem", "usage", Trouble::StallBefore).times(9));
+    assert_eq!(world.run_queued().await, 0);
+    let tries = world.aws.dynamodb().into_iter().filter(|done| done.action == "BatchGetItem" && done.on == ["usage"]);
+    assert!(tries.count() < 3, "the SDK makes three");
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
 #[tokio::test]
 async fn a_run_hears_of_the_budget_of_executions_and_goes_on() {
     let world = with_budgets(json!({"executions_per_hour": 1})).await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use shared::models::{CallerHash, Timestamp};
-use tests::{Answer, Event, Fault, World, ai_sms, api_request, phone};
+use tests::{Answer, Event, Fault, World, ai_sms, api_request, phone, webhooks::Signer};
 use uuid::Uuid;
 
 const CALL: &str = "call-1";
@@ -129,6 +129,54 @@ async fn an_effect_whose_own_row_is_lost_stands_in_the_receipt_once() {
     let receipt = receipt(&world).await;
     assert_eq!((world.twilio.messages().len(), ids(&receipt["done"]).len()), (1, 1), "{receipt}");
     assert_eq!(receipt["tools_done"], json!([tool["name"]]));
+}
+
+/// Twilio's status of a message that the organization's number sent.
+async fn status(world: &World, sid: &Value, status: &str) {
+    let home = &world.home;
+    let form = json!({
+        "MessageSid": sid, "MessageStatus": status, "AccountSid": home.twilio_sid, "From": home.phone_number, "To": phone(1),
+        "ErrorCode": if status == "delivered" { "" } else { "30003" },
+    });
+    let signed = world.signed("/api/hooks/twilio/statuses", Signer::Twilio(&home.twilio_token), &form);
+    world.send("trigger", &signed).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_message_that_twilio_does_not_deliver_is_not_done() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = tests::standins::vapi::ToolCall {
+        call_id: Some(CALL.to_owned()),
+        ..world.call(&tool, json!({"text": "See you at nine", "recipients": [phone(1), phone(2)]}))
+    };
+    world.incoming_call(&world.home, CALL, &phone(1));
+    world.call_tool(&call).await.result();
+    let row = world.executions().remove(0);
+    let sids: Vec<Value> = row["result"]["result"]["recipients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|recipient| recipient["sid"].clone())
+        .collect();
+    status(&world, &sids[0], "delivered").await;
+    assert_eq!(receipt(&world).await["done"][0]["status"], "succeeded");
+    for _twice in 0..2 {
+        status(&world, &sids[1], "undelivered").await;
+    }
+    let partly = receipt(&world).await;
+    let line = &partly["done"][0];
+    let why = "1 of 2 messages were not delivered (Twilio: undelivered, error 30003).";
+    assert_eq!((&line["status"], &line["reason"]), (&json!("partial"), &json!(why)));
+    status(&world, &sids[0], "failed").await;
+    let lost = receipt(&world).await;
+    assert_eq!((&lost["done"], &lost["tools_done"]), (&json!([]), &json!([])));
+    assert_eq!(
+        (ids(&lost["failed"]), &lost["failed"][0]["status"]),
+        (vec![row["id"].as_str().unwrap()], &json!("failed"))
+    );
+    // The entries are nobody's executions.
+    assert_eq!(world.calls(&format!("/{CALL}/executions")).await.expect(200)["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod honesty;
 mod threads;
 
 use serde_json::{Value, json};
+use shared::models::Timestamp;
 use tests::{
     Options, World, sms_without_call,
     standins::{Fault as Standin, llm::Turn},
@@ -102,6 +103,23 @@ async fn a_question_without_a_tool_is_two_requests_and_one_answer() {
         assert_eq!(asked[1].get("tools"), None, "an answer that needs no tool is offered none");
         let described = asked[0].to_string();
         assert!(described.contains("find") && described.contains("query") && described.contains("current_time"));
+    }
+}
+
+#[tokio::test]
+async fn a_tools_description_has_the_time_of_the_turn() {
+    for way in WAYS {
+        let world = way.world().await;
+        let mut config = sms_without_call(&world.home);
+        config["description"] = json!("Today is {{now}} in the practice.");
+        config["text"]["prompt"] = json!("It is {{now}}");
+        world.tool(&config).await;
+        world.llm.script([way.none(), Turn::text("Hello!")]);
+        world.chat("Hi").await.expect(200);
+        let asked = world.asked_of_model()[0].to_string();
+        let (_, rest) = asked.split_once("Today is ").unwrap();
+        let time = rest.split(' ').next().unwrap();
+        assert!(time.parse::<Timestamp>().is_ok() && !asked.contains("now }}"), "{way:?}: {asked}");
     }
 }
 

@@ -6,13 +6,17 @@
     reason = "a test says what is wrong and stops"
 )]
 
-use std::mem::swap;
+use std::{
+    mem::swap,
+    time::{Duration, Instant},
+};
 
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use shared::accounts::LlmInUse;
 use tests::{
-    Event, OWN_KEYS, Options, PLATFORM_KEY, SLACK_SECRET, World, ai_sms, slack_message, standins, standins::llm::Turn,
-    webhooks::Signer,
+    Event, OWN_KEYS, Options, PLATFORM_KEY, SLACK_SECRET, World, ai_sms, phone, slack_message, standins,
+    standins::llm::Turn, webhooks::Signer,
 };
 
 const NO_TOOL: &str = r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#;
@@ -121,8 +125,42 @@ async fn a_new_bearer_of_the_deployments_lets_in_at_once() {
     };
     let before = world.options.webhook_bearer.clone().unwrap();
     told(&before).await.expect(200);
-    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
     world.aws.put_secret("switchboard/vapi", &json!({"api_key": PLATFORM_KEY, "webhook_bearer": "the-next-one"}));
     told("the-next-one").await.expect(200);
     told(&before).await.expect(401);
+}
+
+/// The process already knows the key before the present one when the present one is replaced.
+#[tokio::test]
+async fn a_new_key_of_the_tokens_refuses_no_token_of_the_one_before() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let id = tool["id"].as_str().unwrap();
+    let call = async |token: &str, call_id: &str| {
+        let called = &world.home.phone_number;
+        let metadata =
+            json!({"callerPhoneNumber": phone(1), "calledPhoneNumber": called, "callId": call_id, "token": token});
+        world.execute(id, &json!({"text": "Hello", "metadata": metadata})).await
+    };
+    for key in ["the-second-key", "the-third-key"] {
+        let token = world.process.tokens.issue(id.parse().unwrap()).await.unwrap();
+        let (token, voice) = (token.expose_secret(), world.voice_token().await);
+        call("a-strangers", key).await.expect(401);
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        world.aws.put_secret("switchboard/tool-token", &json!({"current": key}));
+
+        let (begun, before) = (Instant::now(), world.aws.operations().len());
+        // The first makes the process read the new key.
+        for _ in 0..8 {
+            call("a-strangers", key).await.expect(401);
+        }
+        call(token, key).await.result();
+        let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        world.send("mcp", &world.voice_event(&voice, &ping)).await.expect(200);
+        let asked = world.aws.operations().split_off(before);
+        let asked = asked.iter().filter(|operation| operation.on == ["switchboard/tool-token"]).count();
+        // The key once in a second, and the key before it once.
+        assert!(u64::try_from(asked).unwrap() <= 2 + begun.elapsed().as_secs(), "{key}: {asked}");
+    }
 }

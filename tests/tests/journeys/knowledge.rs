@@ -221,6 +221,32 @@ async fn a_base_that_is_not_read_in_time_is_read_on_by_the_next_search() {
 }
 
 #[tokio::test]
+async fn a_base_that_is_being_read_keeps_no_other_waiting_and_is_read_once() {
+    let world = World::start().await;
+    let (busy, other) = (base(&world).await, base(&world).await);
+    let mut of_other = query(&other);
+    of_other["label"] = json!("Find another home");
+    let (tool, of_other) = (world.attached(&query(&busy)).await, world.attached(&of_other).await);
+    let river = || json!({"query": "river"});
+    ask(&world, &of_other, river()).await;
+    world.aws.inject(Fault::new("Query", "knowledge_entries", Trouble::StallBefore).times(99));
+    let call = world.call(&tool, river());
+    let others = async {
+        world.aws.stalled().await;
+        ask(&world, &of_other, river()).await
+    };
+    tokio::select! {
+        _ = join_all([world.call_tool(&call), world.call_tool(&call)]) => panic!("the other search waited"),
+        found = others => assert_eq!(found["matched"], 2),
+    }
+    world.aws.clear_faults();
+    world.aws.clear_operations();
+    join_all([ask(&world, &tool, river()), ask(&world, &tool, river())]).await;
+    let reads = world.aws.dynamodb().into_iter().filter(|done| done.action == "Query");
+    assert_eq!(reads.filter(|done| done.on == ["knowledge_entries"]).count(), 1);
+}
+
+#[tokio::test]
 async fn a_table_is_loaded_with_a_report_of_its_wrong_rows() {
     let world = World::start().await;
     let base = base(&world).await;

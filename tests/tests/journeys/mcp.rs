@@ -404,6 +404,28 @@ async fn wrong_arguments_are_sentences_that_the_model_can_act_on() {
 // ---------------------------------------------------------------------------------------------------------- call_tool
 
 #[tokio::test]
+async fn a_tool_is_read_with_the_time_in_its_descriptions_and_called_by_its_fingerprint() {
+    let world = world(with_call_tool()).await;
+    let mut config = slack_action(&world.home);
+    config["description"] = json!("Tells the team. Today is {{now}}");
+    config["params"]["text"]["prompt"] = json!("The text of {{now}}");
+    let name = world.tool(&config).await["name"].as_str().unwrap().replace('-', "_");
+    let data = world.mcp_call("fetch_tool_data", &json!({"tool_names": [name]})).await;
+    let read = &data["structuredContent"]["tools"][0];
+    assert!(!read.to_string().contains("{{"), "{read}");
+    assert!(read["description"].as_str().unwrap().starts_with("Tells the team. Today is 20"), "{read}");
+    let call = json!({"name": name, "fingerprint": read["fingerprint"], "arguments": {"text": "Hello"}});
+    assert!(!said(&world.mcp_call("call_tool", &call).await).0);
+    // A phone call's number is not known here.
+    config["description"] = json!("For {{caller_phone_number}} at {{now}}");
+    config["label"] = json!("In calls");
+    world.tool(&config).await;
+    let data = world.mcp_call("fetch_tool_data", &json!({"tool_names": ["in_calls"]})).await;
+    let read = &data["structuredContent"]["tools"][0];
+    assert_eq!(read["description"], "For {{caller_phone_number}} at {{now}}");
+}
+
+#[tokio::test]
 async fn a_tool_is_called_once_at_the_fingerprint_that_was_read() {
     let world = world(with_call_tool()).await;
     let tool = world.tool(&slack_action(&world.home)).await;

@@ -56,6 +56,15 @@ async fn lists_are_united_for_actions_too() {
 }
 
 #[tokio::test]
+async fn a_single_value_extends_a_list_too() {
+    let world = World::start().await;
+    let tool = world.attached(&email(&world)).await;
+    world.call_tool(&world.call(&tool, json!({"to": "ana@example.com", "body": "Hello"}))).await.result();
+    let props = &world.pipedream.runs()[0].configured_props;
+    assert_eq!(props["to"], json!(["desk@example.com", "ana@example.com"]));
+}
+
+#[tokio::test]
 async fn extra_keys_do_not_reach_pipedream() {
     let world = World::start().await;
     let tool = world.attached(&slack_action(&world.home)).await;

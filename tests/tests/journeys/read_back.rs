@@ -497,3 +497,24 @@ async fn only_a_tool_with_an_effect_in_a_conversation_is_confirmed() {
     assert_eq!(create(tests::api_request("GET", "https://example.com/")).await, ["confirm"]);
     assert_eq!(create(tests::preemptive_sms()).await, ["confirm"]);
 }
+
+/// The request is being written again while the caller says yes to it.
+#[tokio::test]
+async fn a_second_request_does_not_erase_the_words_of_the_caller() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    world.incoming_call(&world.home, "call", &phone(1));
+    asked(&world, &tool, "call", "Tuesday at nine").await.result();
+    for step in ['A', 'a'] {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        speech(&world, "call", step).await;
+    }
+    world.aws.inject(aws::Fault::new("UpdateItem", "calls", aws::Trouble::StallBefore));
+    let spoken = async {
+        world.aws.stalled().await;
+        speech(&world, "call", 'C').await;
+    };
+    let (done, ()) = tokio::join!(asked(&world, &tool, "call", "Tuesday at nine"), spoken);
+    assert_eq!(done.result()["sent"], 1, "{}", done.body);
+    assert_eq!(world.twilio.messages().len(), 1);
+}

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::{
-    Answer, Event, Options, World, distant_weekday, phone,
+    Answer, Event, Options, World, aws, distant_weekday,
+    metrics::Metrics,
+    phone,
     standins::{
         Effect, Fault, Standin,
         twilio::{self, Heard, IncomingCall, Line, Rings, SignedForm, Twilio},
@@ -524,6 +526,19 @@ async fn vapi_down_at_the_return_leaves_the_caller_with_the_fallback() {
     let heard = transfer.follow(&[Rings::NoAnswer]).await;
     assert!(matches!(heard.last(), Some(Heard::HungUp)) && heard.len() == 3, "{heard:?}");
     assert_eq!(transfer.row()["transfer"]["outcome"], "no_answer");
+}
+
+#[tokio::test]
+async fn a_return_whose_tools_cannot_be_read_counts_as_incomplete() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked().await.result();
+    transfer.world.aws.inject(aws::Fault::throttled("Query", "agent_tools").times(9));
+    let metrics = Metrics::capture();
+    let heard = transfer.follow(&[Rings::NoAnswer]).await;
+    assert!(matches!(heard.last(), Some(Heard::Streamed(_))), "{heard:?}");
+    let calls = metrics.values().into_iter().filter(|((name, _), _)| name == "Calls");
+    let answers: Vec<Option<String>> = calls.map(|((_, mut by), _)| by.remove("Answer")).collect();
+    assert_eq!(answers, [Some("incomplete".to_owned())]);
 }
 
 #[tokio::test]

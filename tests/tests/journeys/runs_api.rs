@@ -172,6 +172,31 @@ async fn the_prompt_of_a_run_is_made_once() {
 }
 
 #[tokio::test]
+async fn the_time_in_a_tools_descriptions_is_that_of_the_runs_start() {
+    let world = World::start().await;
+    let mut config = sms_without_call(&world.home);
+    config["description"] = json!("Confirms the visit. Today is {{now}}.");
+    config["text"]["prompt"] = json!("The text, written at {{now}}");
+    let tool = world.tool(&config).await;
+    let before = Timestamp::now();
+    let run = world.start_run(&json!({"prompt": "Confirm it.", "tools": [tool["id"]]})).await.expect(202);
+    let system = text(&part(&world, &run, "prompt").unwrap()["system_prompt"]).to_owned();
+    for before_it in ["Today is ", "written at "] {
+        let (_, rest) = system.split_once(before_it).unwrap();
+        let time: Timestamp = rest.split_whitespace().next().unwrap().trim_end_matches('.').parse().unwrap();
+        assert!(before <= time && time <= Timestamp::now(), "{system}");
+    }
+    world.llm.script([
+        calls("return send_confirmation(\"Nine\");"),
+        calls("return finalResponse();"),
+        Turn::text("Done"),
+    ]);
+    carry_on(&world).await;
+    assert_eq!(world.twilio.messages()[0].body, "Nine");
+    assert!(world.llm.requests().iter().all(|request| request.body["messages"][0]["content"] == system));
+}
+
+#[tokio::test]
 async fn every_wrong_field_is_named_at_once() {
     let world = World::start().await;
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);

@@ -199,6 +199,29 @@ async fn tools_that_need_a_call_of_vapis_are_not_offered_and_async_ones_are_queu
     assert_eq!(world.twilio.messages()[0].to, phone(1));
 }
 
+#[tokio::test]
+async fn variables_in_descriptions_are_those_of_the_call() {
+    let world = World::start().await;
+    let mut sms = ai_sms();
+    sms["description"] = json!("For {{caller_phone_number}}, who called {{called_phone_number}}.");
+    sms["text"]["prompt"] = json!("The message to {{caller_phone_number}}; it is {{now}}");
+    world.attached(&sms).await;
+    let token = world.voice_token().await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for caller in [phone(1), phone(2)] {
+        let event = world.voice_event(&token, &list).header("x-caller-number", &caller);
+        let event = event.header("x-called-number", &world.home.phone_number);
+        let tool = world.send("mcp", &event).await.expect(200)["result"]["tools"][0].clone();
+        assert_eq!(tool["description"], format!("For {caller}, who called {}.", world.home.phone_number));
+        let prompt = tool["inputSchema"]["properties"]["text"]["description"].as_str().unwrap();
+        let now = prompt.strip_prefix(&format!("The message to {caller}; it is ")).unwrap();
+        assert!(now.parse::<Timestamp>().is_ok(), "{prompt}");
+    }
+    // A platform that says nothing of the call.
+    let tool = &listed(&world, &token).await[0];
+    assert_eq!(tool["description"], "For unknown, who called unknown.");
+}
+
 /// A lookup at the start of a call, and an SMS at its start, which changes something.
 async fn at_start() -> (World, Standin<twilio::Twilio>, String) {
     let (world, crm) = crm_world().await;

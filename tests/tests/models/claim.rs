@@ -250,9 +250,9 @@ impl Model for Claims {
                 }
             }
             Action::LoseClaim(number) => {
-                let (row, _) = self.claimed(next.row.take(), number);
-                // Withdrawn, unless it has an earlier outcome.
-                next.row = Some(row).filter(|row| row.window_over.is_some());
+                // Withdrawn, in the way of a release.
+                let (row, held) = self.claimed(next.row.take(), number);
+                next.row = self.recorded(Some(row), number, held, Attempt::Nothing);
                 next.requests[number] = Request::Gone;
             }
             Action::Act(number, attempt, happened) => {

@@ -1,6 +1,7 @@
 // Earlier conversations.
 
-import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { html, useRef, useState } from '../htm-preact.js';
+import { useModal } from '../shell/modal.js';
 import { exact } from '../shell/moments.js';
 
 export function ThreadList({ threads, current, listed, readOnly, onList, open, begin, remove, more }) {
@@ -64,14 +65,8 @@ export function ThreadList({ threads, current, listed, readOnly, onList, open, b
   `;
 }
 
-/** A modal dialog of the browser's keeps the focus, and gives it back. */
 function Deletion({ thread, onYes, onNo }) {
-  const dialog = useRef(null);
-  useEffect(() => {
-    const shown = dialog.current;
-    shown.showModal();
-    return () => shown.close();
-  }, []);
+  const dialog = useModal();
   return html`
     <dialog ref=${dialog} aria-labelledby="deletion" onCancel=${onNo}>
       <h2 id="deletion">Delete this conversation?</h2>

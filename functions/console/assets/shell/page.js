@@ -6,6 +6,7 @@ import { Icon } from './icons.js';
 import { keys } from './shortcuts.js';
 import { useLive } from './live.js';
 import { Main } from './main.js';
+import { useModal } from './modal.js';
 import { Notice } from './notice.js';
 import { PLACES } from './places.js';
 import { SignInNeeded } from './problems.js';
@@ -149,12 +150,7 @@ function Mark() {
 }
 
 function Help({ onClose }) {
-  const dialog = useRef(null);
-  useEffect(() => {
-    const shown = dialog.current;
-    shown.showModal();
-    return () => shown.close();
-  }, []);
+  const dialog = useModal();
   const lines = useMemo(() => [['j', 'k', 'Next and previous row'], ['Enter', '', 'Open the row'], ['Esc', '', 'Back to the list'], ...PLACES.map(({ key, word }) => ['g', key, word])], []);
   return html`<dialog ref=${dialog} aria-labelledby="h-keys" onClose=${onClose}>
     <h2 id="h-keys">Keys</h2>

@@ -86,7 +86,6 @@ codes! {
     ToolNeedsCall = "tool_needs_call",
     UnknownAutomation = "unknown_automation",
     InactiveAutomation = "inactive_automation",
-    /// Automations that run each other in a circle.
     CircularRun = "circular_run",
     SchemaNotRead = "schema_not_read",
     ToolChanged = "tool_changed",
@@ -251,7 +250,6 @@ impl Diagnostics {
         of_severity.len() >= MOST_DIAGNOSTICS
     }
 
-    /// Records that the search stopped early.
     pub(in crate::automation) fn there_may_be_more(&mut self) {
         self.more = true;
     }

@@ -14,86 +14,46 @@ use crate::{
 };
 
 /// Where each field belongs, for misplaced ones.
-const PLACES: [(&str, &[&str]); 3] = [
-    (
-        "the definition itself",
-        &[
-            "name",
-            "description",
-            "trigger_type",
-            "trigger_config",
-            "actions",
-            "variables",
-            "fingerprints",
-            "prompt",
-            "tools",
-            "quotas",
-            "approvals",
-        ],
-    ),
-    (
-        "trigger_config",
-        &[
-            "service",
-            "hook",
-            "event_type",
-            "filters",
-            "source_tool",
-            "tool_params",
-            "items",
-            "polling_interval_minutes",
-            "filter",
-            "aggregation_mode",
-            "interval",
-            "cron",
-            "not_on",
-            "time_of_day",
-            "day_of_week",
-            "timezone",
-            "run_at",
-        ],
-    ),
+const PLACES: [(&str, &[&str]); 6] = [
+    ("the definition itself", &["name", "description", "trigger_type", "trigger_config", "actions", "variables"]),
+    ("the definition itself", &["fingerprints", "prompt", "tools", "quotas", "approvals"]),
+    ("trigger_config", &["service", "hook", "event_type", "filters", "source_tool", "tool_params", "items"]),
+    ("trigger_config", &["polling_interval_minutes", "filter", "aggregation_mode", "interval", "cron", "not_on"]),
+    ("trigger_config", &["time_of_day", "day_of_week", "timezone", "run_at"]),
     (
         "an action",
         &["tool", "parameters", "output_as", "condition", "approval", "timeout_seconds", "on_error", "retries"],
     ),
 ];
 
-/// Common names for fields, used in hints.
-const OTHER_NAMES: [(&str, &str); 20] = [
-    ("schedule", "cron"),
-    ("expression", "cron"),
-    ("cron_expression", "cron"),
-    ("except", "not_on"),
-    ("exclude", "not_on"),
-    ("holidays", "not_on"),
-    ("time", "time_of_day"),
-    ("at", "time_of_day"),
-    ("hour", "time_of_day"),
-    ("day", "day_of_week"),
-    ("weekday", "day_of_week"),
-    ("tz", "timezone"),
-    ("time_zone", "timezone"),
-    ("frequency", "interval"),
-    ("if", "when"),
-    ("condition", "when"),
-    ("else", "otherwise"),
-    ("default", "otherwise"),
-    ("till", "until"),
-    ("item", "as"),
+/// Each field with other names for it, for hints.
+const OTHER_NAMES: [(&str, &[&str]); 10] = [
+    ("cron", &["schedule", "expression", "cron_expression"]),
+    ("not_on", &["except", "exclude", "holidays"]),
+    ("time_of_day", &["time", "at", "hour"]),
+    ("day_of_week", &["day", "weekday"]),
+    ("timezone", &["tz", "time_zone"]),
+    ("interval", &["frequency"]),
+    ("when", &["if", "condition"]),
+    ("otherwise", &["else", "default"]),
+    ("until", &["till"]),
+    ("as", &["item"]),
 ];
 
-/// Common words for values, used in hints.
-const OTHER_VALUES: [(&str, &str); 8] = [
-    ("day", "daily"),
-    ("week", "weekly"),
-    ("hour", "1hr"),
-    ("hourly", "1hr"),
-    ("abort", "stop"),
-    ("halt", "stop"),
-    ("ignore", "continue"),
-    ("skip", "continue"),
+/// Each value with other words for it, for hints.
+const OTHER_VALUES: [(&str, &[&str]); 5] = [
+    ("daily", &["day"]),
+    ("weekly", &["week"]),
+    ("1hr", &["hour", "hourly"]),
+    ("stop", &["abort", "halt"]),
+    ("continue", &["ignore", "skip"]),
 ];
+
+/// The known name that is likely to be meant: the one that `others` has for it, else the nearest.
+fn meant<'n>(written: &str, others: &[(&'n str, &[&str])], known: &[&'n str]) -> Option<&'n str> {
+    let other = others.iter().find(|(meant, others)| others.contains(&written) && known.contains(meant));
+    other.map(|(meant, _)| *meant).or_else(|| nearest(written, known.iter().copied()))
+}
 
 const MOST_UNKNOWN: usize = 20;
 
@@ -112,11 +72,14 @@ impl<'a, 'd> Members<'a, 'd> {
 
     pub(super) fn error(&mut self, code: Code, name: &str, message: impl Into<String>, hint: impl Into<String>) {
         let diagnostic = Diagnostic::error(code, self.path(name), message, hint);
-        let found = self.given(name).filter(|found| !found.is_null());
-        self.report.push(match found {
+        self.report.push(match self.present(name) {
             Some(found) => diagnostic.found(found),
             None => diagnostic,
         });
+    }
+
+    pub(super) fn present(&self, name: &str) -> Option<&'a Value> {
+        self.given(name).filter(|value| !value.is_null())
     }
 
     /// As [`StrictObject::get`], for a field or its alias.
@@ -214,10 +177,7 @@ impl<'a, 'd> Members<'a, 'd> {
         if let Some(found) = given.and_then(|given| allowed.iter().find(|allowed| **allowed == given)) {
             return Some(found);
         }
-        let other = |given| OTHER_VALUES.iter().find(|(other, meant)| *other == given && allowed.contains(meant));
-        let meant = given.and_then(|given| {
-            other(given).map(|(_, meant)| *meant).or_else(|| nearest(given, allowed.iter().copied()))
-        });
+        let meant = given.and_then(|given| meant(given, &OTHER_VALUES, allowed));
         let message = format!("This is not a valid value of {name}.");
         let error = Diagnostic::error(Code::InvalidValue, self.path(name), message, "Use an allowed value.");
         self.report.push(error.found(value).allowed(allowed.iter().copied()).meaning(meant));
@@ -237,20 +197,22 @@ impl<'a, 'd> Members<'a, 'd> {
         object
     }
 
-    /// Reports a field that has no meaning in this combination.
-    pub(super) fn refuse(&mut self, name: &'static str, because: &str) {
-        self.unlist([name]);
-        if self.get(name).is_some() {
-            self.error(Code::UnknownField, name, format!("{name} has no meaning here: {because}."), "Leave it out.");
+    /// Reports fields that have no meaning in this combination.
+    pub(super) fn refuse(&mut self, names: &[&'static str], because: &str) {
+        for name in names {
+            self.unlist([*name]);
+            if self.get(name).is_some() {
+                let message = format!("{name} has no meaning here: {because}.");
+                self.error(Code::UnknownField, name, message, "Leave it out.");
+            }
         }
     }
 
-    pub(in crate::automation) fn finish(self) {
+    pub(in crate::automation) fn finish(&mut self) {
         let (unknown, known) = self.unknown();
         let pointer = self.place().to_owned();
         for (name, value) in unknown.into_iter().take(MOST_UNKNOWN) {
-            let other = OTHER_NAMES.iter().find(|(other, meant)| other == name && known.contains(meant));
-            let nearest = other.map(|(_, meant)| *meant).or_else(|| nearest(name, known.iter().copied()));
+            let nearest = meant(name, &OTHER_NAMES, &known);
             let belongs = PLACES.iter().find(|(_, fields)| fields.contains(&name.as_str())).map(|(place, _)| *place);
             let hint = match belongs {
                 Some("trigger_config") if pointer == "/trigger_config" => {

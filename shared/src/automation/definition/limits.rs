@@ -17,8 +17,7 @@ const LONGEST_REASON: usize = 500;
 pub(super) fn quotas(members: &mut Members<'_, '_>) -> AutomationQuotas {
     let usual = AutomationQuotas::default();
     let Some(value) = members.get("quotas") else { return usual };
-    let place = members.path("quotas");
-    let Some(mut members) = Members::of(value, &place, members.report) else { return usual };
+    let Some(mut members) = Members::of(value, &members.path("quotas"), members.report) else { return usual };
     let highest = AutomationQuotas::HIGHEST;
     let mut number = |name, most: u32, usual: u32| {
         let given = members.whole(name, &(1..=u64::from(most)), &usual.to_string());
@@ -117,8 +116,7 @@ pub(super) fn approval(members: &mut Members<'_, '_>) -> Option<ApprovalRequest>
     match members.get("approval")? {
         Value::Bool(asked) => asked.then(ApprovalRequest::default),
         value @ Value::Object(_) => {
-            let place = members.path("approval");
-            let mut members = Members::of(value, &place, members.report)?;
+            let mut members = Members::of(value, &members.path("approval"), members.report)?;
             let bounds = 1..=u64::from(ApprovalRequest::MOST_MINUTES);
             let minutes = members.whole("expires_in_minutes", &bounds, "60").and_then(|it| u32::try_from(it).ok());
             let reason = members.text("reason", LONGEST_REASON, "\"It goes to a customer.\"");
@@ -126,9 +124,8 @@ pub(super) fn approval(members: &mut Members<'_, '_>) -> Option<ApprovalRequest>
             Some(ApprovalRequest { expires_in_minutes: minutes.unwrap_or(ApprovalRequest::USUAL_MINUTES), reason })
         }
         value => {
-            let place = members.path("approval");
             let expected = "true, or an object with expires_in_minutes and reason";
-            members.report.push(wrong_type(&place, value, expected, EXAMPLE));
+            members.report.push(wrong_type(&members.path("approval"), value, expected, EXAMPLE));
             None
         }
     }

@@ -22,9 +22,7 @@ use crate::{
 
 /// How many steps may be around a step.
 pub const DEEPEST_STEPS: usize = 4;
-/// The highest value of `max_items`.
 pub const MOST_ITEMS: u64 = 1_000;
-/// The highest value of `at_once`.
 pub const MOST_AT_ONCE: u64 = 5;
 /// In minutes: 30 days.
 pub const LONGEST_WAIT: u64 = 30 * 24 * 60;
@@ -93,13 +91,11 @@ pub enum WaitUntil {
     Event(Box<AwaitedEvent>),
 }
 
-/// An event that a run waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AwaitedEvent {
     pub service: String,
     pub event_type: String,
     pub filters: Option<Condition>,
-    /// The filter as it is written.
     pub written_filters: Option<Value>,
     /// Minutes.
     pub timeout: u64,

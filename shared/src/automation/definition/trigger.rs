@@ -73,7 +73,6 @@ pub struct Polling {
     pub tool_params: Map<String, Value>,
     /// Path of the list in the answer; empty for the whole answer.
     pub items: Option<String>,
-    /// Path of the id in an item.
     pub id: Option<String>,
     pub polling_interval_minutes: u64,
     pub filter: Option<Condition>,
@@ -136,7 +135,6 @@ impl Trigger {
         let kind = trigger_type(definition);
         let config = definition.get("trigger_config");
         let kind = kind?;
-        let place = definition.path("trigger_config");
         let empty = Value::Object(Map::new());
         let config = match (config, kind) {
             (Some(config), _) => config,
@@ -146,7 +144,7 @@ impl Trigger {
                 return None;
             }
         };
-        let mut config = Members::of(config, &place, definition.report)?;
+        let mut config = Members::of(config, &definition.path("trigger_config"), definition.report)?;
         let trigger = match kind {
             "webhook" => webhook(&mut config),
             "polling" => polling(&mut config),
@@ -173,7 +171,6 @@ fn example(trigger_type: &str) -> &'static str {
     }
 }
 
-/// The service or own hook of events, with type and filters.
 pub(super) fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
     if config.get("hook").is_some() {
         return own_hook(config);
@@ -188,8 +185,8 @@ pub(super) fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
 /// The events of an organization's own hook; all of them without `event_type`.
 fn own_hook(config: &mut Members<'_, '_>) -> Option<Trigger> {
     let name = config.text("hook", LONGEST_NAME, "\"acme\"");
-    config.refuse("service", "the hook says where the events come from");
-    config.refuse("params", "an own hook takes none");
+    config.refuse(&["service"], "the hook says where the events come from");
+    config.refuse(&["params"], "an own hook takes none");
     let event_type = match config.get("event_type") {
         None => Some(ANY_EVENT.to_owned()),
         Some(_) => config.text("event_type", LONGEST_NAME, "\"order.paid\""),
@@ -204,8 +201,7 @@ fn own_hook(config: &mut Members<'_, '_>) -> Option<Trigger> {
 fn condition(config: &mut Members<'_, '_>, name: &'static str) -> Option<Condition> {
     let value = config.get(name)?;
     let nothing = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-    let place = config.path(name);
-    if nothing { None } else { Condition::read(value, &place, config.report) }
+    if nothing { None } else { Condition::read(value, &config.path(name), config.report) }
 }
 
 fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
@@ -311,9 +307,7 @@ fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
 }
 
 fn cron(config: &mut Members<'_, '_>, zone: Option<TimeZone>) -> Option<ScheduleRule> {
-    for name in ["interval", "time_of_day", "day_of_week"] {
-        config.refuse(name, "cron says when it runs");
-    }
+    config.refuse(&["interval", "time_of_day", "day_of_week"], "cron says when it runs");
     if zone.is_none() && config.get("timezone").is_none() {
         assume_utc(config, "cron");
     }
@@ -389,7 +383,7 @@ fn interval(config: &mut Members<'_, '_>, zone: Option<TimeZone>) -> Option<Sche
         let text = config.text("time_of_day", LONGEST_NAME, "\"09:00\"");
         text.and_then(|text| time_of_day(config, &text))
     } else {
-        config.refuse("time_of_day", "only daily and weekly automations run at a time of the day");
+        config.refuse(&["time_of_day"], "only daily and weekly automations run at a time of the day");
         None
     };
     if by_the_day && interval.is_some() && config.get("time_of_day").is_none() {
@@ -398,7 +392,7 @@ fn interval(config: &mut Members<'_, '_>, zone: Option<TimeZone>) -> Option<Sche
     let day_of_week = if matches!(interval, Some("weekly") | None) {
         day_of_week(config, interval.is_some())
     } else {
-        config.refuse("day_of_week", "only weekly automations run on a day of the week");
+        config.refuse(&["day_of_week"], "only weekly automations run on a day of the week");
         None
     };
     if time_of_day.is_some() && zone.is_none() && config.get("timezone").is_none() {

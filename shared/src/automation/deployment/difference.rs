@@ -30,7 +30,6 @@ const MOST_DIFFERENCES: usize = 1_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Differences {
     pub changes: Vec<Difference>,
-    /// Some differences are left out.
     pub truncated: bool,
 }
 

@@ -7,7 +7,6 @@ use std::{
 };
 
 use futures_util::{join, try_join};
-use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::awaited_events::warn_of_hooks;
@@ -17,7 +16,7 @@ use crate::{
         Deployment,
         definition::{Definition, diagnostics::Diagnostics, trigger::Trigger},
         expressions::{
-            data::{Data, Lowered, Outputs},
+            data::{Data, Lowered},
             templates::{Template, texts_of},
         },
         nearest,
@@ -53,7 +52,6 @@ const MOST_LOOKED_FOR: usize = 5;
 const NOT_LOOKED_FOR: &str =
     "Near names were looked for among the services' tools for the first five unknown tools only.";
 
-/// Rows of the names in a definition.
 struct Rows {
     tools: HashMap<String, ServiceTool>,
     services: Vec<Service>,
@@ -312,7 +310,6 @@ impl Deployment {
         }))
     }
 
-    /// A similar name among the built-in and the organization's tools.
     fn built_in_or_own_near(&self, name: &str, own: &[Tool]) -> Option<String> {
         let own: Vec<String> = own.iter().map(|tool| callable_name(tool.name.as_str())).collect();
         let names = self.catalogue.built_in.all_specs().map(|spec| spec.name.as_str());
@@ -420,21 +417,14 @@ impl Deployment {
         if texts_of(&Value::Object(polling.tool_params.clone())).iter().any(|text| asks_for_the_user(text)) {
             return Ok(Preflight::NotAsked);
         }
+        let nothing = Lowered::default();
         let call = SourceCall {
             organization: member.organization_id,
             user: Some(&member.user_id),
             role: Some(member.role),
             tool: &tool.reference,
             parameters: &polling.tool_params,
-            data: &Data {
-                variables: &definition.variables,
-                outputs: &Outputs::default(),
-                trigger_data: &Lowered::default(),
-                user: &Value::Null,
-                now: known.now,
-                zone: TimeZone::UTC,
-                item: None,
-            },
+            data: &Data::of_trigger(&definition.variables, &nothing, &Value::Null, known.now),
             trigger: ExecutionOrigin::Test,
             fingerprint: &tool.fingerprint,
             earlier: None,

@@ -56,11 +56,12 @@ pub struct Clause {
     pub case_insensitive: bool,
 }
 
-/// The place of a condition: the depth of its groups, and whether it is about an item of a list.
-#[derive(Debug, Clone, Copy)]
-struct Nesting {
+struct Reader<'d> {
+    count: usize,
     depth: usize,
+    /// Within a condition about an item of a list.
     in_list: bool,
+    diagnostics: &'d mut Diagnostics,
 }
 
 macro_rules! operators {
@@ -101,41 +102,22 @@ operators! {
     NotExists = "not_exists",
 }
 
-/// Operator names of other languages and of simple filters, used in hints.
-const OTHER_NAMES: [(&str, Operator); 33] = [
-    ("=", Operator::Equal),
-    ("===", Operator::Equal),
-    ("eq", Operator::Equal),
-    ("equal", Operator::Equal),
-    ("equals", Operator::Equal),
-    ("is", Operator::Equal),
-    ("!==", Operator::NotEqual),
-    ("<>", Operator::NotEqual),
-    ("ne", Operator::NotEqual),
-    ("neq", Operator::NotEqual),
-    ("not_equal", Operator::NotEqual),
-    ("not_equals", Operator::NotEqual),
-    ("lt", Operator::Less),
-    ("less_than", Operator::Less),
-    ("gt", Operator::Greater),
-    ("greater_than", Operator::Greater),
-    ("lte", Operator::AtMost),
-    ("=<", Operator::AtMost),
-    ("less_than_or_equal", Operator::AtMost),
-    ("gte", Operator::AtLeast),
-    ("=>", Operator::AtLeast),
-    ("greater_than_or_equal", Operator::AtLeast),
-    ("includes", Operator::Contains),
-    ("one_of", Operator::In),
-    ("is_one_of", Operator::In),
-    ("regex", Operator::Matches),
-    ("regexp", Operator::Matches),
-    ("match", Operator::Matches),
-    ("range", Operator::Between),
-    ("some", Operator::Any),
-    ("every", Operator::All),
-    ("empty", Operator::IsEmpty),
-    ("does_not_contain", Operator::NotContains),
+/// Each operator with its names in other languages and in simple filters, for hints.
+const OTHER_NAMES: [(Operator, &[&str]); 14] = [
+    (Operator::Equal, &["=", "===", "eq", "equal", "equals", "is"]),
+    (Operator::NotEqual, &["!==", "<>", "ne", "neq", "not_equal", "not_equals"]),
+    (Operator::Less, &["lt", "less_than"]),
+    (Operator::Greater, &["gt", "greater_than"]),
+    (Operator::AtMost, &["lte", "=<", "less_than_or_equal"]),
+    (Operator::AtLeast, &["gte", "=>", "greater_than_or_equal"]),
+    (Operator::Contains, &["includes"]),
+    (Operator::In, &["one_of", "is_one_of"]),
+    (Operator::Matches, &["regex", "regexp", "match"]),
+    (Operator::Between, &["range"]),
+    (Operator::Any, &["some"]),
+    (Operator::All, &["every"]),
+    (Operator::IsEmpty, &["empty"]),
+    (Operator::NotContains, &["does_not_contain"]),
 ];
 
 /// Operators of a simple filter, beside its field: `{"field": "event.text", "contains": "urgent"}`.
@@ -149,7 +131,8 @@ impl Operator {
 
     fn meant(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
-        let other = || OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, operator)| *operator);
+        let other =
+            || OTHER_NAMES.iter().find(|(_, others)| others.contains(&name.as_str())).map(|(operator, _)| *operator);
         let near = || nearest(&name, Self::ALL.iter().map(|operator| operator.as_str())).and_then(Self::named);
         other().or_else(near)
     }
@@ -163,7 +146,6 @@ impl Operator {
         matches!(self, Self::Exists | Self::NotExists)
     }
 
-    /// Whether its value is a condition about the items of a list.
     pub const fn is_about_items(self) -> bool {
         matches!(self, Self::Any | Self::All | Self::None)
     }
@@ -184,9 +166,8 @@ impl Clause {
 }
 
 impl Condition {
-    /// Parses a condition, and reports all its mistakes.
     pub(in crate::automation) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
-        read(value, pointer, Nesting { depth: 1, in_list: false }, &mut 0, diagnostics)
+        Reader { count: 0, depth: 1, in_list: false, diagnostics }.read(value, pointer)
     }
 
     /// All clauses, including those in groups.
@@ -207,141 +188,118 @@ impl Condition {
     }
 }
 
-fn read(
-    value: &Value,
-    pointer: &str,
-    nesting: Nesting,
-    count: &mut usize,
-    diagnostics: &mut Diagnostics,
-) -> Option<Condition> {
-    let Some(members) = value.as_object() else {
-        let message = format!("A condition is an object, not {}.", kind(value));
-        diagnostics.push(invalid(pointer, message).found(value));
-        return None;
-    };
-    if nesting.depth > DEEPEST {
-        let message = format!("The groups of a condition are nested more than {DEEPEST} levels deep.");
-        diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, "Write it with fewer groups."));
-        return None;
+impl Reader<'_> {
+    fn read(&mut self, value: &Value, pointer: &str) -> Option<Condition> {
+        let Some(members) = value.as_object() else {
+            let message = format!("A condition is an object, not {}.", kind(value));
+            self.diagnostics.push(invalid(pointer, message).found(value));
+            return None;
+        };
+        if self.depth > DEEPEST {
+            let message = format!("The groups of a condition are nested more than {DEEPEST} levels deep.");
+            let hint = "Write it with fewer groups.";
+            self.diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, hint));
+            return None;
+        }
+        if members.contains_key("operator") || members.contains_key("clauses") {
+            return self.group(value, pointer);
+        }
+        self.count += 1;
+        if self.count > MOST_CLAUSES {
+            let message = format!("The condition has more than {MOST_CLAUSES} clauses.");
+            let hint = "Use contains_any for a list of values.";
+            self.diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, hint));
+            return None;
+        }
+        if members.contains_key("field") && !members.contains_key("path") {
+            return simple(value, pointer, self.diagnostics);
+        }
+        self.clause(value, pointer)
     }
-    if members.contains_key("operator") || members.contains_key("clauses") {
-        return group(value, pointer, nesting, count, diagnostics);
+
+    fn group(&mut self, value: &Value, pointer: &str) -> Option<Condition> {
+        let mut members = Members::of(value, pointer, self.diagnostics)?;
+        let operator = members.required("operator", "\"AND\"");
+        let clauses =
+            members.required("clauses", "[{\"path\": \"event.text\", \"op\": \"contains\", \"value\": \"urgent\"}]");
+        members.finish();
+        let all = operator.and_then(|operator| match operator.as_str().map(str::to_uppercase).as_deref() {
+            Some("AND") => Some(true),
+            Some("OR") => Some(false),
+            _ => {
+                let message = "A group joins its clauses with AND or with OR.";
+                let (place, hint) = (child(pointer, "operator"), "Write \"AND\" or \"OR\".");
+                let error = Diagnostic::error(Code::UnknownOperator, place, message, hint);
+                self.diagnostics.push(error.found(operator).allowed(["AND", "OR"]));
+                None
+            }
+        });
+        let (clauses, place) = (clauses?, child(pointer, "clauses"));
+        let Some(list) = clauses.as_array().filter(|list| !list.is_empty()) else {
+            let message = "The clauses of a group are a list with at least one condition.".to_owned();
+            self.diagnostics.push(invalid(&place, message).found(clauses));
+            return None;
+        };
+        let mut conditions = Vec::new();
+        self.depth += 1;
+        for (index, clause) in list.iter().enumerate() {
+            if self.count > MOST_CLAUSES {
+                break;
+            }
+            conditions.extend(self.read(clause, &child(&place, index.to_string())));
+        }
+        self.depth -= 1;
+        Some(if all? { Condition::All(conditions) } else { Condition::Any(conditions) })
     }
-    *count += 1;
-    if *count > MOST_CLAUSES {
-        let message = format!("The condition has more than {MOST_CLAUSES} clauses.");
-        diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, "Use contains_any for a list of values."));
-        return None;
+
+    fn clause(&mut self, value: &Value, pointer: &str) -> Option<Condition> {
+        let mut members = Members::of(value, pointer, self.diagnostics)?;
+        let path = members.required("path", "\"event.text\"");
+        let operator = members.required("op", "\"contains\"");
+        let given = members.get("value");
+        let case_insensitive = members.boolean("case_insensitive");
+        members.finish();
+        let path = path.and_then(|path| read_path(path, &child(pointer, "path"), self.diagnostics));
+        let operator =
+            operator.and_then(|operator| read_operator(operator, &child(pointer, "op"), self.diagnostics))?;
+        let value = compared_with(operator, given, pointer, self.diagnostics)?;
+        let (mut pattern, mut of_item) = (None, None);
+        if operator == Operator::Matches {
+            pattern = Some(compiled(&value, case_insensitive, &child(pointer, "value"), self.diagnostics)?);
+        }
+        if operator.is_about_items() {
+            if case_insensitive {
+                let message = format!("{} compares no text itself.", operator.as_str());
+                let hint = "Write \"case_insensitive\" into the condition about item.";
+                let place = child(pointer, "case_insensitive");
+                self.diagnostics.push(Diagnostic::error(Code::OperatorMisfit, place, message, hint));
+                return None;
+            }
+            of_item = Some(Box::new(self.about_items(operator, &value, &child(pointer, "value"))?));
+        }
+        let pointer = pointer.to_owned();
+        Some(Condition::Clause(Clause { pointer, path: path?, operator, value, of_item, pattern, case_insensitive }))
     }
-    if members.contains_key("field") && !members.contains_key("path") {
-        return simple(value, pointer, diagnostics);
+
+    /// Parses the condition of `any`, `all` or `none`. They do not stand in one another, because their work would multiply.
+    fn about_items(&mut self, operator: Operator, value: &Value, pointer: &str) -> Option<Condition> {
+        if self.in_list {
+            let message = format!("{} stands in a condition about the items of a list.", operator.as_str());
+            let hint = "Let an action look through the inner list, or name one of its items by its place.";
+            self.diagnostics.push(Diagnostic::error(Code::InvalidCondition, pointer, message, hint).found(value));
+            return None;
+        }
+        self.in_list = true;
+        self.depth += 1;
+        let condition = self.read(value, pointer);
+        self.depth -= 1;
+        self.in_list = false;
+        condition
     }
-    clause(value, pointer, nesting, count, diagnostics)
 }
 
 fn invalid(pointer: &str, message: String) -> Diagnostic {
     Diagnostic::error(Code::InvalidCondition, pointer, message, format!("Write {SHAPE}.")).expected("a condition")
-}
-
-fn group(
-    value: &Value,
-    pointer: &str,
-    nesting: Nesting,
-    count: &mut usize,
-    diagnostics: &mut Diagnostics,
-) -> Option<Condition> {
-    let mut members = Members::of(value, pointer, diagnostics)?;
-    let operator = members.required("operator", "\"AND\"");
-    let clauses =
-        members.required("clauses", "[{\"path\": \"event.text\", \"op\": \"contains\", \"value\": \"urgent\"}]");
-    members.finish();
-    let all = match operator.map(|operator| (operator, operator.as_str().map(str::to_uppercase))) {
-        Some((_, Some(name))) if name == "AND" => Some(true),
-        Some((_, Some(name))) if name == "OR" => Some(false),
-        Some((other, _)) => {
-            let error = Diagnostic::error(
-                Code::UnknownOperator,
-                child(pointer, "operator"),
-                "A group joins its clauses with AND or with OR.",
-                "Write \"AND\" or \"OR\".",
-            );
-            diagnostics.push(error.found(other).allowed(["AND", "OR"]));
-            None
-        }
-        None => None,
-    };
-    let clauses = clauses?;
-    let list = match clauses.as_array() {
-        Some(list) if !list.is_empty() => list,
-        _ => {
-            let message = "The clauses of a group are a list with at least one condition.".to_owned();
-            diagnostics.push(invalid(&child(pointer, "clauses"), message).found(clauses));
-            return None;
-        }
-    };
-    let mut conditions = Vec::new();
-    for (index, clause) in list.iter().enumerate() {
-        if *count > MOST_CLAUSES {
-            break;
-        }
-        let pointer = child(&child(pointer, "clauses"), index.to_string());
-        conditions.extend(read(clause, &pointer, Nesting { depth: nesting.depth + 1, ..nesting }, count, diagnostics));
-    }
-    Some(if all? { Condition::All(conditions) } else { Condition::Any(conditions) })
-}
-
-fn clause(
-    value: &Value,
-    pointer: &str,
-    nesting: Nesting,
-    count: &mut usize,
-    diagnostics: &mut Diagnostics,
-) -> Option<Condition> {
-    let mut members = Members::of(value, pointer, diagnostics)?;
-    let path = members.required("path", "\"event.text\"");
-    let operator = members.required("op", "\"contains\"");
-    let given = members.get("value");
-    let case_insensitive = members.boolean("case_insensitive");
-    members.finish();
-    let path = path.and_then(|path| read_path(path, &child(pointer, "path"), diagnostics));
-    let operator = operator.and_then(|operator| read_operator(operator, &child(pointer, "op"), diagnostics))?;
-    let value = compared_with(operator, given, pointer, diagnostics)?;
-    let pattern = if operator == Operator::Matches {
-        Some(pattern(&value, case_insensitive, &child(pointer, "value"), diagnostics)?)
-    } else {
-        None
-    };
-    if operator.is_about_items() && case_insensitive {
-        let message = format!("{} compares no text itself.", operator.as_str());
-        let hint = "Write \"case_insensitive\" into the condition about item.";
-        diagnostics.push(Diagnostic::error(Code::OperatorMisfit, child(pointer, "case_insensitive"), message, hint));
-        return None;
-    }
-    let of_item = if operator.is_about_items() {
-        Some(Box::new(about_items(operator, &value, &child(pointer, "value"), nesting, count, diagnostics)?))
-    } else {
-        None
-    };
-    let pointer = pointer.to_owned();
-    Some(Condition::Clause(Clause { pointer, path: path?, operator, value, of_item, pattern, case_insensitive }))
-}
-
-/// Parses the condition of `any`, `all` or `none`. They do not stand in one another, because their work would multiply.
-fn about_items(
-    operator: Operator,
-    value: &Value,
-    pointer: &str,
-    nesting: Nesting,
-    count: &mut usize,
-    diagnostics: &mut Diagnostics,
-) -> Option<Condition> {
-    if nesting.in_list {
-        let message = format!("{} stands in a condition about the items of a list.", operator.as_str());
-        let hint = "Let an action look through the inner list, or name one of its items by its place.";
-        diagnostics.push(Diagnostic::error(Code::InvalidCondition, pointer, message, hint).found(value));
-        return None;
-    }
-    read(value, pointer, Nesting { depth: nesting.depth + 1, in_list: true }, count, diagnostics)
 }
 
 fn simple(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Condition> {
@@ -476,7 +434,7 @@ fn is_range(value: &Value) -> bool {
 }
 
 /// Compiles the regular expression of `matches`. It is no template, because a pattern of an event's could match everything.
-fn pattern(given: &Value, case_insensitive: bool, place: &str, diagnostics: &mut Diagnostics) -> Option<Pattern> {
+fn compiled(given: &Value, case_insensitive: bool, place: &str, diagnostics: &mut Diagnostics) -> Option<Pattern> {
     let problem = match given.as_str() {
         None => format!("The operator matches takes a regular expression as text, not {}.", kind(given)),
         Some(text) if text.contains("{{") => "A regular expression cannot hold a template.".to_owned(),

@@ -15,28 +15,23 @@ use crate::models::Timestamp;
 /// The name of an item in a condition about the items of a list.
 pub(in crate::automation) const ITEM: &str = "item";
 
-/// Built-in dates and times, without the suffixes `_utc` and `_local`.
-const DATES: [&str; 11] = [
-    "today",
-    "tomorrow",
-    "yesterday",
-    "two_days_ago",
-    "this_week_start",
-    "this_week_end",
-    "now",
-    "now_minus_1h",
-    "now_minus_6h",
-    "now_minus_12h",
-    "now_minus_24h",
-];
+/// Built-in dates and times, without the suffixes `_utc` and `_local`: days from today, days from Monday, and hours ago.
+const DAYS: [(&str, i64); 4] = [("today", 0), ("tomorrow", 1), ("yesterday", -1), ("two_days_ago", -2)];
+const DAYS_OF_WEEK: [(&str, i64); 2] = [("this_week_start", 0), ("this_week_end", 6)];
+const HOURS_AGO: [(&str, i64); 5] =
+    [("now", 0), ("now_minus_1h", 1), ("now_minus_6h", 6), ("now_minus_12h", 12), ("now_minus_24h", 24)];
+
+fn dates() -> impl Iterator<Item = &'static str> {
+    DAYS.iter().chain(&DAYS_OF_WEEK).chain(&HOURS_AGO).map(|(name, _)| *name)
+}
 
 /// All built-in names: `today`, `today_utc`, `today_local`, …
 pub(in crate::automation) fn date_names() -> impl Iterator<Item = String> {
-    DATES.iter().flat_map(|name| ["", "_utc", "_local"].map(|zone| format!("{name}{zone}")))
+    dates().flat_map(|name| ["", "_utc", "_local"].map(|zone| format!("{name}{zone}")))
 }
 
 pub(in crate::automation) fn is_date(name: &str) -> bool {
-    DATES.contains(&in_which_zone(name).0)
+    dates().any(|date| date == in_which_zone(name).0)
 }
 
 fn in_which_zone(name: &str) -> (&str, bool) {
@@ -124,12 +119,10 @@ impl Outputs {
         self.given.insert(name.to_owned(), Arc::new(output.into()));
     }
 
-    /// The output of this name, if its action gave one.
     pub(in crate::automation) fn given(&self, name: &str) -> Option<&Value> {
         self.given.get(name).map(|output| output.value())
     }
 
-    /// All outputs that were given, by name.
     pub(in crate::automation) fn all_given(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.given.iter().map(|(name, output)| (name.as_str(), output.value()))
     }
@@ -147,7 +140,6 @@ impl Outputs {
     }
 }
 
-/// The data of a run or of a trigger.
 #[derive(Debug, Clone)]
 pub struct Data<'a> {
     /// Take precedence over everything else.
@@ -163,6 +155,10 @@ pub struct Data<'a> {
     pub item: Option<(&'a str, &'a Value)>,
 }
 
+pub(in crate::automation) fn zone_named(name: Option<&Value>) -> Option<TimeZone> {
+    TimeZone::get(name?.as_str()?).ok()
+}
+
 enum Root<'d> {
     Value(&'d Value),
     Lowered(&'d Lowered<'d>),
@@ -170,6 +166,18 @@ enum Root<'d> {
 }
 
 impl<'a> Data<'a> {
+    /// Without outputs, in the user's zone.
+    pub fn of_trigger(
+        variables: &'a Map<String, Value>,
+        trigger_data: &'a Lowered<'a>,
+        user: &'a Value,
+        now: Timestamp,
+    ) -> Self {
+        static NO_OUTPUTS: Outputs = Outputs { given: BTreeMap::new(), lacking: BTreeMap::new() };
+        let zone = zone_named(user.get("timezone")).unwrap_or(TimeZone::UTC);
+        Self { variables, outputs: &NO_OUTPUTS, trigger_data, user, now, zone, item: None }
+    }
+
     pub fn get(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let (root, rest) = self.root(path)?;
         match root {
@@ -233,26 +241,14 @@ impl<'a> Data<'a> {
         let (name, utc) = in_which_zone(name);
         let zone = if utc { TimeZone::UTC } else { self.zone.clone() };
         let now = jiff::Timestamp::from_millisecond(self.now.as_millis()).ok()?.to_zoned(zone);
-        let hours = |hours: i64| now.checked_sub(SignedDuration::from_hours(hours)).ok().map(|then| moment(&then, utc));
-        let day = |days: i64| {
-            let date = now.date().checked_add(jiff::Span::new().try_days(days).ok()?).ok()?;
-            Some(date.to_string())
-        };
-        let since_monday = i64::from(now.date().weekday().since(Weekday::Monday));
-        match name {
-            "today" => day(0),
-            "tomorrow" => day(1),
-            "yesterday" => day(-1),
-            "two_days_ago" => day(-2),
-            "this_week_start" => day(-since_monday),
-            "this_week_end" => day(6 - since_monday),
-            "now" => hours(0),
-            "now_minus_1h" => hours(1),
-            "now_minus_6h" => hours(6),
-            "now_minus_12h" => hours(12),
-            "now_minus_24h" => hours(24),
-            _ => None,
+        let of = |dates: &[(&str, i64)]| dates.iter().find(|(date, _)| *date == name).map(|(_, number)| *number);
+        if let Some(hours) = of(&HOURS_AGO) {
+            return now.checked_sub(SignedDuration::from_hours(hours)).ok().map(|then| moment(&then, utc));
         }
+        let since_monday = i64::from(now.date().weekday().since(Weekday::Monday));
+        let days = of(&DAYS).or_else(|| Some(of(&DAYS_OF_WEEK)? - since_monday))?;
+        let date = now.date().checked_add(jiff::Span::new().try_days(days).ok()?).ok()?;
+        Some(date.to_string())
     }
 }
 

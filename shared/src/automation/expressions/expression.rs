@@ -47,7 +47,6 @@ const REMOVED_FUNCTIONS: [&str; 4] = ["debug", "dict", "namespace", "range"];
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Expression {
     source: String,
-    /// All paths that it reads.
     paths: Vec<Path>,
     /// Paths of its operands, none within another.
     operands: Vec<Path>,
@@ -55,7 +54,6 @@ pub(super) struct Expression {
     factors: Vec<Path>,
 }
 
-/// The reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failed {
     TooLarge,
@@ -135,14 +133,9 @@ impl Expression {
             return Ok(None);
         }
         let mut left = most;
-        match json(&value, 0, &mut left) {
-            Ok(value) => Ok(Some(value)),
-            Err(NotJson::TooLarge) => Err(Failed::TooLarge),
-            Err(NotJson::Because(problem)) => Err(Failed::Because(problem)),
-        }
+        json(&value, 0, &mut left).map(Some)
     }
 
-    /// The value, and the fuel that it took.
     fn computed(&self, data: &Data<'_>) -> Result<(Operand, u64), Error> {
         let source = format!("[({}), 0|{SPENT}]", self.source);
         let both = engine().compile_expression(&source)?.eval(Serde(self.operands(data)))?;
@@ -220,25 +213,18 @@ fn in_words(error: &Error) -> String {
     }
 }
 
-pub(super) enum NotJson {
-    TooLarge,
-    Because(String),
-}
-
 /// The value as JSON; `left` counts down the bytes, because a short value may stand for a long list.
-pub(super) fn json(value: &Operand, depth: usize, left: &mut usize) -> Result<Value, NotJson> {
+pub(super) fn json(value: &Operand, depth: usize, left: &mut usize) -> Result<Value, Failed> {
     let taken = 1 + value.as_str().map_or(0, str::len);
-    *left = left.checked_sub(taken).ok_or(NotJson::TooLarge)?;
+    *left = left.checked_sub(taken).ok_or(Failed::TooLarge)?;
     if depth > DEEPEST {
-        return Err(NotJson::Because(format!("has more than {DEEPEST} levels")));
+        return Err(Failed::Because(format!("has more than {DEEPEST} levels")));
     }
-    let fails = |error: Error| NotJson::Because(in_words(&error));
+    let fails = |error: Error| Failed::Because(in_words(&error));
     Ok(match value.kind() {
         ValueKind::Undefined | ValueKind::None => Value::Null,
         ValueKind::Bool => value.is_true().into(),
-        ValueKind::Number => {
-            number(value).ok_or_else(|| NotJson::Because("gives a number beyond JSON's".to_owned()))?
-        }
+        ValueKind::Number => number(value).ok_or_else(|| Failed::Because("gives a number beyond JSON's".to_owned()))?,
         ValueKind::String => value.as_str().unwrap_or_default().into(),
         ValueKind::Seq | ValueKind::Iterable => {
             let items = value.try_iter().map_err(fails)?;
@@ -249,12 +235,12 @@ pub(super) fn json(value: &Operand, depth: usize, left: &mut usize) -> Result<Va
             for name in value.try_iter().map_err(fails)? {
                 let member = value.get_item(&name).map_err(fails)?;
                 let name = name.to_string();
-                *left = left.checked_sub(name.len()).ok_or(NotJson::TooLarge)?;
+                *left = left.checked_sub(name.len()).ok_or(Failed::TooLarge)?;
                 members.insert(name, json(&member, depth + 1, left)?);
             }
             Value::Object(members)
         }
-        kind => return Err(NotJson::Because(format!("gives a {kind}, which JSON does not have"))),
+        kind => return Err(Failed::Because(format!("gives a {kind}, which JSON does not have"))),
     })
 }
 
@@ -267,7 +253,6 @@ fn number(value: &Operand) -> Option<Value> {
     signed.or_else(|_| u64::try_from(value.clone()).map(Value::from)).ok()
 }
 
-/// The walk through a syntax tree.
 #[derive(Default)]
 struct Reading {
     paths: Vec<Path>,

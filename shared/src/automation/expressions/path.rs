@@ -29,7 +29,6 @@ impl PathStep {
         self.index.is_some()
     }
 
-    /// The index into a list of `items` items.
     fn place(&self, items: usize) -> Option<usize> {
         let index = self.index?;
         let from_end = || items.checked_sub(usize::try_from(index.checked_neg()?).ok()?);

@@ -23,7 +23,6 @@ const LONGEST_EXCERPT: usize = 80;
 /// Reported per text.
 const MOST_FAULTS: usize = 5;
 
-/// A parsed text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -119,7 +118,6 @@ impl Template {
 }
 
 impl Part {
-    /// The value of a template; `None` if there is none.
     fn value<'d>(&self, data: &'d Data<'_>, room: &mut Room<'_>) -> Result<Option<Cow<'d, Value>>, Unfilled> {
         let value = match self {
             Self::Text(_) => return Ok(None),
@@ -155,12 +153,9 @@ impl Part {
     }
 }
 
-/// The reason why values could not be filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfilled {
-    /// They exceed the size limit.
     TooLarge,
-    /// The templates exceed the work that is left.
     TooMuchWork,
     /// An expression failed; the sentence that says so.
     Expression(String),
@@ -188,7 +183,6 @@ impl From<OverBound> for Unfilled {
     }
 }
 
-/// A value with its templates filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filled {
     pub value: Value,

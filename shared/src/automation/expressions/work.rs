@@ -13,13 +13,11 @@ pub(super) const PARSING: usize = 8;
 /// Minimal cost of a value: a short one may be compared as a number or a date.
 const LEAST_OF_A_VALUE: usize = 32;
 
-/// Bytes of work that are left.
 #[derive(Debug)]
 pub struct Work {
     left: AtomicUsize,
 }
 
-/// The work exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverBound;
 

@@ -330,30 +330,8 @@ impl<'a> ActionRun<'a> {
     }
 
     /// A result of a step that calls no tool.
-    fn settled(&self, (kind, tool): (StepKind, &str), id: &str, place: String, now: Timestamp) -> ActionResult {
-        ActionResult {
-            index: self.index(),
-            action_id: id.to_owned(),
-            tool: tool.to_owned(),
-            status: ActionStatus::Succeeded,
-            arguments: None,
-            output: None,
-            error: None,
-            condition_result: None,
-            execution_id: None,
-            attempts: 0,
-            redact: Vec::new(),
-            outage: false,
-            kind,
-            path: (place != id).then_some(place),
-            keys: Vec::new(),
-            under_way: Vec::new(),
-            note: None,
-            had_no_effect: true,
-            kept_from: None,
-            started_at: now,
-            duration_ms: 0,
-        }
+    fn settled(&self, of: (StepKind, &str), id: &str, place: String, now: Timestamp) -> ActionResult {
+        new_result(self.index(), of, id, place, now)
     }
 
     /// The result with the explanation of a step's condition, if the condition does not hold.
@@ -396,6 +374,39 @@ pub(super) const fn kind_of(step: &Step) -> StepKind {
         Step::ForEach(_) => StepKind::ForEach,
         Step::Choose(_) => StepKind::Choose,
         Step::Wait(_) => StepKind::Wait,
+    }
+}
+
+/// A result of which nothing is known yet; no tool was called.
+fn new_result(
+    index: u32,
+    (kind, tool): (StepKind, &str),
+    id: &str,
+    place: String,
+    started_at: Timestamp,
+) -> ActionResult {
+    ActionResult {
+        index,
+        action_id: id.to_owned(),
+        tool: tool.to_owned(),
+        status: ActionStatus::Succeeded,
+        arguments: None,
+        output: None,
+        error: None,
+        condition_result: None,
+        execution_id: None,
+        attempts: 0,
+        redact: Vec::new(),
+        outage: false,
+        kind,
+        path: (place != id).then_some(place),
+        keys: Vec::new(),
+        under_way: Vec::new(),
+        note: None,
+        had_no_effect: true,
+        kept_from: None,
+        started_at,
+        duration_ms: 0,
     }
 }
 

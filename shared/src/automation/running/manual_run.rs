@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
-    automation::{Requested, RunCause, RunStarter},
+    automation::{RunCause, RunStarter},
     declared::{self, Body, Given, Whole},
     fields::{Fields, kind},
     idempotency::Key,
@@ -64,19 +64,10 @@ impl RunStarter {
         let named = version.map(|Whole(version)| version.into());
         let version = version_to_run(automations, member, &automation, named, dry_run).await?;
         let cause_key = format!("request:{}", key.map_or_else(|| RunId::generate().to_string(), str::to_owned));
-        let cause = RunCause {
-            trigger: RunTrigger::Manual,
-            key: &cause_key,
-            trigger_data: &trigger_data,
-            event: None,
-            scheduled_for: None,
-            user: Some(&member.user_id),
-            version: Some(version),
-            dry_run,
-            parent: None,
-        };
-        let requested = Requested { hash: key.map(|_| Key::new(&["run"], &body).as_str().to_owned()) };
-        let (run, begun) = self.start_requested(&automation, &cause, &requested).await?;
+        let cause = RunCause::new(RunTrigger::Manual, &cause_key, &trigger_data);
+        let cause = RunCause { user: Some(&member.user_id), version: Some(version), dry_run, ..cause };
+        let hash = key.map(|_| Key::new(&["run"], &body));
+        let (run, begun) = self.start_requested(&automation, &cause, hash.as_ref().map(Key::as_str)).await?;
         tracing::info!(run.id = %run.id, automation.id = %id, "a run was asked for");
         Ok((run, begun))
     }

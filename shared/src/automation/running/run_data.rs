@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
-    automation::expressions::data::{Data, Lowered, Outputs},
+    automation::expressions::data::{Data, Lowered, Outputs, zone_named},
     models::{AutomationRun, AutomationVersion, RunPause, RunPlan, Timestamp},
 };
 
@@ -29,8 +29,8 @@ impl RunData {
         let read = |text: &str| serde_json::from_str::<Value>(text).map_err(Error::internal);
         let (trigger_data, user) = (read(&plan.trigger_data)?, read(&plan.user)?);
         let definition = read(&version.definition)?;
-        let zone = |name: Option<&Value>| TimeZone::get(name?.as_str()?).ok();
-        let zone = zone(definition.pointer("/trigger_config/timezone")).or_else(|| zone(user.get("timezone")));
+        let zone = zone_named(definition.pointer("/trigger_config/timezone"));
+        let zone = zone.or_else(|| zone_named(user.get("timezone")));
         Ok(Self {
             trigger_data: trigger_data.into(),
             user,

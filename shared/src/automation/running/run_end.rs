@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     Error, Result,
+    error::found,
     models::{ApprovalStatus, AutomationRun, RunId, RunStatus, Timestamp, UserId},
     store::{Approvals, AutomationRuns},
     telemetry,
@@ -23,22 +24,21 @@ pub async fn end_pending_work(
     let organization = run.organization_id;
     let mut child = end_own_work(runs, approvals, run).await?;
     while let Some(id) = child {
-        let cancelled = match runs.cancel(organization, id, by).await {
-            // A running one ends the work below it itself.
-            Ok(run) if !run.status.is_over() => return Ok(()),
-            Ok(run) => {
+        let cancelled = match found(runs.cancel(organization, id, by).await) {
+            Ok(Some(run)) if run.status.is_over() => {
                 report_end(&run, run.status);
                 run
             }
+            // A running one ends the work below it itself.
+            Ok(_) => return Ok(()),
             // An earlier attempt may have ended here.
-            Err(Error::Conflict(_)) => match runs.get(organization, id).await {
-                Ok(run) if run.status == RunStatus::Cancelled => run,
-                Ok(run) if run.status.is_over() => return Ok(()),
-                Ok(_) => return Err(Error::Conflict(format!("the run {id} is just being taken up; try again"))),
-                Err(Error::NotFound(_)) => return Ok(()),
-                Err(error) => return Err(error),
+            Err(Error::Conflict(_)) => match found(runs.get(organization, id).await)? {
+                Some(run) if run.status == RunStatus::Cancelled => run,
+                Some(run) if !run.status.is_over() => {
+                    return Err(Error::Conflict(format!("the run {id} is just being taken up; try again")));
+                }
+                _ => return Ok(()),
             },
-            Err(Error::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
         child = end_own_work(runs, approvals, &cancelled).await?;

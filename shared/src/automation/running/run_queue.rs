@@ -52,9 +52,7 @@ impl RunQueue {
         let run = if never_begun { self.runs.wait_again(run.organization_id, run.id).await? } else { run };
         if run.status == RunStatus::Queued { self.put(run).await } else { Ok(run) }
     }
-}
 
-impl RunQueue {
     pub async fn wake(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
         self.queue.send(&QueuedRun { organization_id, run_id }).await.map_err(Error::from)
     }

@@ -43,10 +43,21 @@ pub struct RunCause<'a> {
     pub parent: Option<RunId>,
 }
 
-#[derive(Debug, Clone, Default)]
-pub struct Requested {
-    /// Hash of the request that came with an idempotency key.
-    pub hash: Option<String>,
+impl<'a> RunCause<'a> {
+    /// For the active version and its user.
+    pub const fn new(trigger: RunTrigger, key: &'a str, trigger_data: &'a Value) -> Self {
+        Self {
+            trigger,
+            key,
+            trigger_data,
+            event: None,
+            scheduled_for: None,
+            user: None,
+            version: None,
+            dry_run: false,
+            parent: None,
+        }
+    }
 }
 
 impl RunStarter {
@@ -57,10 +68,10 @@ impl RunStarter {
     /// # Errors
     /// [`Error::Conflict`] if the automation has no version to run.
     pub async fn start(&self, automation: &Automation, cause: &RunCause<'_>) -> Result<(AutomationRun, bool)> {
-        self.start_requested(automation, cause, &Requested::default()).await
+        self.start_requested(automation, cause, None).await
     }
 
-    /// As [`RunStarter::start`], for a request.
+    /// As [`RunStarter::start`], for a request; `hash` is that of one with an idempotency key.
     ///
     /// # Errors
     /// As [`RunStarter::start`]; also [`Error::Conflict`] if the same key started a run with another request.
@@ -68,18 +79,18 @@ impl RunStarter {
         &self,
         automation: &Automation,
         cause: &RunCause<'_>,
-        requested: &Requested,
+        hash: Option<&str>,
     ) -> Result<(AutomationRun, bool)> {
-        let (run, plan) = self.new_run(automation, cause, requested).await?;
+        let (run, plan) = self.new_run(automation, cause, hash).await?;
         // A person asked, and without a key nobody can ask for the same run again.
-        if matches!(cause.trigger, RunTrigger::Manual | RunTrigger::Replay) && requested.hash.is_none() {
+        if matches!(cause.trigger, RunTrigger::Manual | RunTrigger::Replay) && hash.is_none() {
             self.queue.put_if_lost(run.organization_id, run.id).await?;
         }
         if self.queue.runs.create_planned(&run, &plan).await? {
             return Ok((self.count_and_put(automation, run).await?, true));
         }
         let earlier = self.earlier(&run).await?;
-        if earlier.request_hash != requested.hash {
+        if earlier.request_hash.as_deref() != hash {
             let id = earlier.id;
             let problem =
                 format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
@@ -106,7 +117,7 @@ impl RunStarter {
         cause: &RunCause<'_>,
         most: u32,
     ) -> Result<Option<AutomationRun>> {
-        let (run, plan) = self.new_run(automation, cause, &Requested::default()).await?;
+        let (run, plan) = self.new_run(automation, cause, None).await?;
         let (organization, runs) = (run.organization_id, &self.queue.runs);
         if let Some(earlier) = found(runs.get(organization, run.id).await)? {
             return self.queue.put_again(earlier).await.map(Some);
@@ -136,7 +147,7 @@ impl RunStarter {
         &self,
         automation: &Automation,
         cause: &RunCause<'_>,
-        requested: &Requested,
+        hash: Option<&str>,
     ) -> Result<(AutomationRun, RunPlan)> {
         let version = cause.version.or(automation.active_version);
         let version = version.ok_or_else(|| {
@@ -156,7 +167,7 @@ impl RunStarter {
             scheduled_for: cause.scheduled_for,
             dry_run: cause.dry_run,
             parent_run_id: cause.parent,
-            request_hash: requested.hash.clone(),
+            request_hash: hash.map(str::to_owned),
             ..AutomationRun::queued(id, organization, cause.trigger, limits, kept_until)
         };
         let person = match user {

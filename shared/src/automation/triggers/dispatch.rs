@@ -79,7 +79,6 @@ pub(super) enum Became {
     Nothing(Unmatched),
     Waits(AutomationId),
     PutOff(AutomationId),
-    /// A run that waited for the event goes on.
     Woke(MatchedRun),
     /// The filter of a waiting run is evaluated later.
     WaitsForTurn,
@@ -219,7 +218,6 @@ impl Dispatch {
         self.save(&done, pause).await
     }
 
-    /// Saves the outcomes so far, and queues the rest.
     async fn save(&self, done: &Event, pause: Duration) -> Result<()> {
         if done.waiting.is_empty() && !done.has_waits {
             return self.events.dispatched(done, &done.matched, &done.unmatched).await;
@@ -302,17 +300,7 @@ impl Dispatch {
             Matched::NotYet => return Ok(Became::Waits(automation_id)),
         }
         let key = event.id.to_string();
-        let cause = RunCause {
-            trigger: RunTrigger::Webhook,
-            key: &key,
-            trigger_data: data.value(),
-            event: Some(event.id),
-            scheduled_for: None,
-            user: None,
-            version: None,
-            dry_run: false,
-            parent: None,
-        };
+        let cause = RunCause { event: Some(event.id), ..RunCause::new(RunTrigger::Webhook, &key, data.value()) };
         match self.starter.start(automation, &cause).await {
             Ok((run, _)) => Ok(Became::Run(MatchedRun { automation_id, run_id: run.id })),
             // A repeat of the event would fail in the same way.
@@ -345,7 +333,6 @@ fn put_off(event: &Event, automation_id: AutomationId) -> Became {
     Became::Nothing(Unmatched { automation_id, why })
 }
 
-/// Bytes of the reasons so far.
 fn reasons(event: &Event) -> usize {
     event.unmatched.iter().map(|unmatched| unmatched.why.len()).sum()
 }

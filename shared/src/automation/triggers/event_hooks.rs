@@ -38,7 +38,6 @@ pub(in crate::automation) enum HookState {
 }
 
 impl EventHooks {
-    /// The hook of the service that the trigger listens to.
     pub(in crate::automation) async fn of_trigger(
         &self,
         organization: OrganizationId,
@@ -48,7 +47,6 @@ impl EventHooks {
         self.of_awaited(organization, service).await
     }
 
-    /// The hook of a service whose events are awaited.
     pub(in crate::automation) async fn of_awaited(&self, organization: OrganizationId, service: &str) -> HookState {
         self.of_service(organization, service).await.unwrap_or_else(|error| {
             tracing::warn!("the hooks of a service could not be looked up: {}", error::chain(&error));

@@ -65,17 +65,9 @@ impl<'a> ReplayCause<'a> {
     }
 
     pub fn of(&self, automation: &Automation, dry_run: bool) -> RunCause<'_> {
-        RunCause {
-            trigger: RunTrigger::Replay,
-            key: &self.key,
-            trigger_data: self.data,
-            event: Some(self.event.id),
-            scheduled_for: None,
-            user: Some(self.user),
-            version: Some(automation.active_version.unwrap_or(automation.version)),
-            dry_run,
-            parent: None,
-        }
+        let version = Some(automation.active_version.unwrap_or(automation.version));
+        let cause = RunCause::new(RunTrigger::Replay, &self.key, self.data);
+        RunCause { event: Some(self.event.id), user: Some(self.user), version, dry_run, ..cause }
     }
 }
 
@@ -204,28 +196,21 @@ impl EventReplays {
                 for id in wanted {
                     let verdict = self.verdict(replay, &mut known, &event, &data, id, &work).await;
                     let planned = automations.entry(id).or_insert_with(|| ReplayedAutomation::none(id));
-                    match verdict {
-                        Ok(Verdict::Start(automation)) => {
-                            planned.name = Some(automation.name);
-                            planned.runs += 1;
-                            replay.runs += 1;
-                        }
+                    let (name, skipped) = match verdict {
+                        Ok(Verdict::Start(automation)) => (Some(automation.name), None),
                         // The filter is evaluated when the event has its turn.
-                        Ok(Verdict::Skip(SkipReason::FilterTooLarge, name)) => {
-                            planned.name = name;
-                            planned.runs += 1;
-                            replay.runs += 1;
-                        }
-                        Ok(Verdict::Skip(reason, name)) => {
-                            planned.name = name;
-                            planned.skipped += 1;
-                            planned.why = Some(reason.sentence().to_owned());
-                        }
-                        Err(error @ Error::Unreadable { .. }) => {
-                            planned.skipped += 1;
-                            planned.why = Some(error.to_string());
-                        }
+                        Ok(Verdict::Skip(SkipReason::FilterTooLarge, name)) => (name, None),
+                        Ok(Verdict::Skip(reason, name)) => (name, Some(reason.sentence().to_owned())),
+                        Err(error @ Error::Unreadable { .. }) => (planned.name.take(), Some(error.to_string())),
                         Err(error) => return Err(error),
+                    };
+                    planned.name = name;
+                    if skipped.is_some() {
+                        planned.skipped += 1;
+                        planned.why = skipped;
+                    } else {
+                        planned.runs += 1;
+                        replay.runs += 1;
                     }
                 }
             }

@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
         definition::{diagnostics::Diagnostics, steps::FILLED},
         expressions::{
             conditions::Condition,
-            data::{Data, Lowered, Outputs},
+            data::{Data, Lowered},
             work::{OverBound, Work},
         },
     },
@@ -28,7 +27,6 @@ const MOST_REMEMBERED: usize = 8 << 20;
 /// Bytes of an entry besides its variables, about.
 const OF_AN_ENTRY: usize = 200;
 
-/// The variables of versions, and their bytes.
 #[derive(Debug, Default)]
 struct Remembered {
     variables: HashMap<(AutomationId, u64), Arc<Map<String, Value>>>,
@@ -75,20 +73,7 @@ impl EventFilters {
             }
             _ => Value::Object(Map::new()),
         };
-        let zone = person
-            .get("timezone")
-            .and_then(Value::as_str)
-            .and_then(|name| TimeZone::get(name).ok())
-            .unwrap_or(TimeZone::UTC);
-        let data = Data {
-            variables: &variables,
-            outputs: &Outputs::default(),
-            trigger_data: data,
-            user: &person,
-            now: Timestamp::now(),
-            zone,
-            item: None,
-        };
+        let data = Data::of_trigger(&variables, data, &person, Timestamp::now());
         Ok(matched(&condition, &data, work))
     }
 
@@ -134,15 +119,7 @@ pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) 
         return Ok(Matched::NotYet);
     }
     let variables = Map::from_iter([(FILLED.to_owned(), filled)]);
-    let data = Data {
-        variables: &variables,
-        outputs: &Outputs::default(),
-        trigger_data: data,
-        user: &Value::Null,
-        now: Timestamp::now(),
-        zone: TimeZone::UTC,
-        item: None,
-    };
+    let data = Data::of_trigger(&variables, data, &Value::Null, Timestamp::now());
     Ok(matched(&condition, &data, work))
 }
 

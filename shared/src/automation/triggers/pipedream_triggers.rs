@@ -359,7 +359,6 @@ impl PipedreamTriggers {
         }
     }
 
-    /// The trigger that posts to `address`, with that webhook.
     async fn found_by_address(
         &self,
         project: &Project,
@@ -376,7 +375,6 @@ impl PipedreamTriggers {
         Ok(triggers.iter().zip(answers).find_map(|(trigger, webhook)| Some((trigger.clone(), webhook?))))
     }
 
-    /// The trigger's webhook for `address`, if any.
     async fn webhook(
         &self,
         project: &Project,
@@ -408,7 +406,6 @@ impl PipedreamTriggers {
         }
     }
 
-    /// The configuration to deploy, if the trigger needs one.
     async fn wanted(
         &self,
         organization: OrganizationId,

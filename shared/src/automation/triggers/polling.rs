@@ -105,7 +105,6 @@ impl PollCursor {
         Poll { new, cursor, more: true, too_large: 0 }
     }
 
-    /// The idempotency key of one run for all pending items.
     pub fn key_of_pending(&self) -> String {
         format!("items {} {}", self.source, hash(&self.pending.join(" ")))
     }

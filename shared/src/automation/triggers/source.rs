@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use super::polling::{MOST_ITEMS, PolledItem, answered_items, hash, items_in};
@@ -12,7 +11,7 @@ use crate::{
         Deployment,
         definition::{AutomationBody, Definition, trigger::Polling},
         expressions::{
-            data::{Data, Lowered, Outputs},
+            data::{Data, Lowered},
             templates::{Filled, filled_in_within},
             work::{MOST_FILLED_IN, Work},
         },
@@ -64,7 +63,6 @@ pub(in crate::automation) struct SourceCall<'a> {
 pub(in crate::automation) enum AnsweredSource {
     /// With the validators for a later request.
     Answer(Value, Option<Validators>),
-    /// The answer is the earlier one.
     Unchanged,
 }
 
@@ -127,22 +125,14 @@ impl Deployment {
         let PolledPlaces { items, id } = PolledPlaces::of(polling, of_service.as_ref());
         let source = hash(&json!([service, source_tool, tool_params, items, id]).to_string());
         let earlier = cursor.filter(|cursor| cursor.source == source).and_then(|cursor| cursor.validators.as_ref());
-        let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
+        let nothing = Lowered::default();
         let call = SourceCall {
             organization,
             user: automation.activated_by.as_ref(),
             role: None,
             tool: &tool.reference,
             parameters: &polling.tool_params,
-            data: &Data {
-                variables: &definition.variables,
-                outputs: &Outputs::default(),
-                trigger_data: &Lowered::default(),
-                user: person,
-                now: Timestamp::now(),
-                zone: zone.unwrap_or(TimeZone::UTC),
-                item: None,
-            },
+            data: &Data::of_trigger(&definition.variables, &nothing, person, Timestamp::now()),
             trigger: ExecutionOrigin::Automation,
             fingerprint: &tool.fingerprint,
             earlier,

@@ -15,7 +15,6 @@ use crate::{
 };
 
 impl Dispatch {
-    /// The runs that wait for any of the event's names.
     pub(super) async fn waiting_runs(&self, event: &Event) -> Result<Vec<EventWait>> {
         let keys = event.trigger_keys();
         let mut asked: Vec<BoxFuture<'_, Result<Vec<EventWait>>>> = Vec::with_capacity(keys.len());

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::scope::types;
 use crate::{
+    automation::definition::diagnostics::Severity,
     connections::Connection,
     json_schema::JsonSchema,
     models::{AutomationId, CheckedTool, RunCeilings, ServiceCapabilities, Timestamp, ToolRef},
@@ -50,6 +51,13 @@ pub enum Purpose {
     Activation,
     /// Resumed after a pause; a one-time moment may have passed meanwhile.
     Resumption,
+}
+
+impl Purpose {
+    /// Of a mistake that the reviewer can still repair.
+    pub(super) fn severity(self) -> Severity {
+        if self == Self::Saving { Severity::Warning } else { Severity::Error }
+    }
 }
 
 /// An event that a run waits for.

@@ -233,9 +233,8 @@ pub(super) fn check(
         }
     }
     let given = Value::Object(given);
-    let tool_name = name;
     let mut walk = Walk {
-        tool: tool_name,
+        tool: name,
         root: schema,
         of_service,
         pointer,
@@ -384,10 +383,7 @@ impl Walk<'_, '_, '_> {
                 } else if !allowed.is_empty() && !known.iter().any(|known| may_be(known, allowed)) {
                     match put_right.map_or(Becomes::Nothing, |written| becomes(knowledge, written, allowed)) {
                         Becomes::ThisType => return,
-                        Becomes::Perhaps => {
-                            self.unchecked.push(within.to_owned());
-                            return;
-                        }
+                        Becomes::Perhaps => return self.unchecked.push(within.to_owned()),
                         Becomes::Nothing => {}
                     }
                     let (found, expected) = (words(&known), words(allowed));
@@ -456,17 +452,11 @@ impl Walk<'_, '_, '_> {
             let expected = words(&types(property));
             let message = format!("{} needs {name}, and it is missing.", self.tool);
             let hint = format!("Add \"{name}\": {}.", example(property));
-            let error =
-                Diagnostic::error(Code::MissingParameter, self.place(&within), message, hint).expected(expected);
-            let described = property.get("description").and_then(Value::as_str);
-            let error = match described {
-                Some(described) => Diagnostic {
-                    hint: format!("{} It is: {}", error.hint, crate::cut::cut(described.to_owned(), 200)),
-                    ..error
-                },
-                None => error,
-            };
-            self.tell(&within, error);
+            let mut error = Diagnostic::error(Code::MissingParameter, self.place(&within), message, hint);
+            if let Some(described) = property.get("description").and_then(Value::as_str) {
+                error.hint = format!("{} It is: {}", error.hint, crate::cut::cut(described.to_owned(), 200));
+            }
+            self.tell(&within, error.expected(expected));
         }
     }
 

@@ -106,7 +106,6 @@ pub(super) struct Scope<'a> {
     pub(super) items: Vec<(&'a str, Item<'a>)>,
 }
 
-/// The knowledge about the items of a list.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Item<'a> {
     Samples(&'a [Value]),
@@ -170,6 +169,12 @@ impl<'a> WrongPath<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// Before any action.
+    pub(super) fn of(variables: &'a Map<String, Value>, trigger: TriggerData<'a>) -> Self {
+        let (outputs, later, items) = (Vec::new(), Vec::new(), Vec::new());
+        Self { variables, outputs, later, action: None, unsure: false, trigger, items }
+    }
+
     pub(super) fn look_up(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let Some((first, rest)) = path.steps().split_first() else { return Ok(Knowledge::Nothing) };
         let name = first.name();

@@ -43,12 +43,12 @@ pub(super) fn check_listener(listener: &Listener<'_>, purpose: Purpose, diagnost
     let Listener { trigger, service, events: samples, place, is_wait } = *listener;
     let of = |name: &str| child(place, name);
     let kind = if is_wait { of("service") } else { "/trigger_type".to_owned() };
+    let what = if is_wait { "the event" } else { "trigger_data" };
     let Some(written) = trigger.service() else { return };
     match service {
         KnownService::NotNamed => {}
         KnownService::OwnHook { name, .. } => {
             if samples.is_empty() {
-                let what = if is_wait { "the event" } else { "trigger_data" };
                 let message = format!("No such event of the hook {name} came yet, so no path into {what} is checked.");
                 let hint = "Let the sender send one, and validate the definition again.";
                 diagnostics.push(Diagnostic::warning(Code::NotChecked, of("hook"), message, hint));
@@ -95,7 +95,7 @@ pub(super) fn check_listener(listener: &Listener<'_>, purpose: Purpose, diagnost
                         check_other_event(name, event_type, events, listener, diagnostics);
                     }
                     let described = capabilities.webhook_payload_schemas.get(event_type);
-                    if capabilities.webhook_events.contains(event_type) {
+                    if events.contains(event_type) {
                         let component = described.and_then(|payload| payload.deployed_trigger.as_ref());
                         match component {
                             Some(_) if is_wait => {
@@ -108,17 +108,14 @@ pub(super) fn check_listener(listener: &Listener<'_>, purpose: Purpose, diagnost
                             }
                             component => check_params(event_type, params, component, diagnostics),
                         }
-                    }
-                    if capabilities.webhook_events.contains(event_type)
-                        && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
-                        && samples.is_empty()
-                    {
-                        let what = if is_wait { "the event" } else { "trigger_data" };
-                        let message = format!(
-                            "The fields of {name}'s event {event_type} are not described, so no path into {what} is checked."
-                        );
-                        let hint = "Start it with a sample event before you rely on its fields.";
-                        diagnostics.push(Diagnostic::warning(Code::NotChecked, of("event_type"), message, hint));
+                        let has_fields = described.is_some_and(|payload| !payload.trigger_data_fields.is_empty());
+                        if !has_fields && samples.is_empty() {
+                            let message = format!(
+                                "The fields of {name}'s event {event_type} are not described, so no path into {what} is checked."
+                            );
+                            let hint = "Start it with a sample event before you rely on its fields.";
+                            diagnostics.push(Diagnostic::warning(Code::NotChecked, of("event_type"), message, hint));
+                        }
                     }
                 }
                 _ if !capabilities.supports_polling => {
@@ -241,8 +238,6 @@ pub(super) fn check_connection(
             return;
         }
     };
-    diagnostics.push(match purpose {
-        Purpose::Saving => Diagnostic::warning(Code::NotConnected, pointer, message, hint),
-        Purpose::Activation | Purpose::Resumption => Diagnostic::error(Code::NotConnected, pointer, message, hint),
-    });
+    let error = Diagnostic::error(Code::NotConnected, pointer, message, hint);
+    diagnostics.push(Diagnostic { severity: purpose.severity(), ..error });
 }

@@ -27,7 +27,6 @@ use crate::{
 /// No zone is further from UTC.
 const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The output of a loop.
 static OF_A_LOOP: LazyLock<Value> = LazyLock::new(|| {
     json!({"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {
         "key": {"type": "string"}, "succeeded": {"type": "boolean"}, "error": {"type": "string"}, "outputs": {"type": "object"},
@@ -102,9 +101,7 @@ impl<'a> Checks<'a, '_> {
 
     fn action(&mut self, action: &'a Action, scope: &mut Scope<'a>) {
         let (known, diagnostics) = (self.known, &mut *self.diagnostics);
-        if let Some(condition) = &action.condition {
-            check_condition(condition, scope, diagnostics);
-        }
+        check_condition(action.condition.as_ref(), scope, diagnostics);
         let place = child(&action.pointer, action.parameters_field);
         if action.tool.as_deref() == Some(LLM_AGENT) {
             check_model(action, &place, known, diagnostics);
@@ -134,7 +131,6 @@ impl<'a> Checks<'a, '_> {
         add_output(action.output_as.as_deref(), returns, scope);
     }
 
-    /// Actions after a failure.
     fn catch(&mut self, steps: &'a [Step], error: &'static Value, scope: &Scope<'a>) {
         if !steps.is_empty() {
             let mut within = scope.clone();
@@ -144,9 +140,7 @@ impl<'a> Checks<'a, '_> {
     }
 
     fn for_each(&mut self, each: &'a ForEach, scope: &mut Scope<'a>) {
-        if let Some(condition) = &each.condition {
-            check_condition(condition, scope, self.diagnostics);
-        }
+        check_condition(each.condition.as_ref(), scope, self.diagnostics);
         let place = child(&each.pointer, "for_each");
         let item = match &each.list {
             Value::String(text) => {
@@ -175,7 +169,6 @@ impl<'a> Checks<'a, '_> {
         self.catch(&each.catch, &OF_A_FAILURE, scope);
     }
 
-    /// Reports a value that is certainly no list.
     fn check_list(&mut self, text: &str, knowledge: Knowledge<'_>, place: &str) {
         let types = knowledge.types();
         if types.is_empty() || types.contains(&"array") || types == ["null"] {
@@ -191,9 +184,7 @@ impl<'a> Checks<'a, '_> {
         let mut given: Vec<Output<'a>> = Vec::new();
         let branches = choose.branches.iter().map(|branch| (Some(&branch.when), &branch.steps));
         for (when, steps) in branches.chain([(None, &choose.otherwise)]) {
-            if let Some(when) = when {
-                check_condition(when, scope, self.diagnostics);
-            }
+            check_condition(when, scope, self.diagnostics);
             let mut within = scope.clone();
             self.steps(steps, &mut within);
             for output in within.outputs.drain(before..) {
@@ -209,9 +200,7 @@ impl<'a> Checks<'a, '_> {
     }
 
     fn wait(&mut self, wait: &'a Wait, scope: &mut Scope<'a>) {
-        if let Some(condition) = &wait.condition {
-            check_condition(condition, scope, self.diagnostics);
-        }
+        check_condition(wait.condition.as_ref(), scope, self.diagnostics);
         if let Some(awaited) = wait.awaited() {
             self.awaited(awaited, &wait.pointer, scope);
             add_output(wait.output_as.as_deref(), None, scope);
@@ -238,15 +227,7 @@ impl<'a> Checks<'a, '_> {
         let listener = Listener { trigger: &trigger, service, events, place: &place, is_wait: true };
         check_listener(&listener, self.known.purpose, self.diagnostics);
         let Some(filters) = &awaited.filters else { return };
-        let within = Scope {
-            variables: &NO_VARIABLES,
-            outputs: Vec::new(),
-            later: Vec::new(),
-            action: None,
-            unsure: false,
-            trigger: event_data(&awaited.event_type, service, events),
-            items: Vec::new(),
-        };
+        let within = Scope::of(&NO_VARIABLES, event_data(&awaited.event_type, service, events));
         check_compared(filters, &within, Some(scope), self.diagnostics);
         for clause in filters.clauses().into_iter().filter(|clause| clause.path.first() == "user") {
             let message = "The filter of a wait looks at the event, which has no user of ours.";
@@ -295,12 +276,8 @@ fn check_called(action: &Action, place: &str, known: &Known, diagnostics: &mut D
         Some(CalledAutomation::Inactive { name }) => {
             let message = format!("The automation \"{name}\" is not active, so this action would fail.");
             let hint = "Activate that automation first.";
-            match known.purpose {
-                Purpose::Saving => Diagnostic::warning(Code::InactiveAutomation, place, message, hint),
-                Purpose::Activation | Purpose::Resumption => {
-                    Diagnostic::error(Code::InactiveAutomation, place, message, hint)
-                }
-            }
+            let error = Diagnostic::error(Code::InactiveAutomation, place, message, hint);
+            Diagnostic { severity: known.purpose.severity(), ..error }
         }
         Some(CalledAutomation::InCircle { names }) => {
             let message = format!("Automations would run each other without end: {}.", in_order(names));

@@ -18,7 +18,6 @@ use crate::{
     tool::{CallContext, NotBound, Toolbox},
 };
 
-/// The model's temperature for choosing tools, and for answering.
 const PLAN_TEMPERATURE: f64 = 0.0;
 const ANSWER_TEMPERATURE: f64 = 0.3;
 

@@ -9,7 +9,7 @@ use crate::{
     error,
     execution::Executor,
     models::{OfferedTool, OrganizationId, Role, ToolRef},
-    tool::{Offered, Toolbox},
+    tool::{Offered, Toolbox, Unavailable},
 };
 
 /// The most tools of an organization and of services that are described: the best matches for the question.
@@ -24,19 +24,15 @@ pub struct Offer<'a> {
     pub catalogue: &'a Catalogue,
     pub discovery: &'a Discovery,
     pub executor: &'a Executor,
+    pub organization: OrganizationId,
+    pub role: Role,
+    pub deadline: Deadline,
 }
 
 impl Offer<'_> {
     /// Adds built-in tools, the organization's, and those of connected services that fit the conversation, if the
     /// person's role may use them.
-    pub async fn add_tools(
-        &self,
-        organization: OrganizationId,
-        role: Role,
-        words: &str,
-        toolbox: &mut Toolbox,
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub async fn add_tools(&self, words: &str, toolbox: &mut Toolbox) -> Result<()> {
         let search = ToolSearch {
             q: words.chars().take(400).collect(),
             connected: Some(true),
@@ -44,8 +40,8 @@ impl Offer<'_> {
             ..ToolSearch::default()
         };
         let (own, found) = join!(
-            self.catalogue.tools.page(organization, None, READ_OF_OWN),
-            Box::pin(self.discovery.search(organization, &search, deadline)),
+            self.catalogue.tools.page(self.organization, None, READ_OF_OWN),
+            Box::pin(self.discovery.search(self.organization, &search, self.deadline)),
         );
         let found = match found {
             Ok(found) => found.items,
@@ -69,7 +65,7 @@ impl Offer<'_> {
         let of_services = found.iter().filter(|found| found.tool.source == Source::Service).take(MOST_OF_SERVICES);
         references
             .extend(of_services.map(|found| ToolRef::Service { name: found.tool.name.clone(), fingerprint: None }));
-        for resolved in Box::pin(self.catalogue.resolve(organization, &references, deadline)).await? {
+        for resolved in self.resolve(&references).await? {
             // A tool that needs a phone call, or cannot be called just now, is not offered.
             let Ok(tool) = resolved else { continue };
             let tool = tool.with_free_name(|name| toolbox.has(name));
@@ -77,14 +73,18 @@ impl Offer<'_> {
             if toolbox.get(&tool.spec().name).is_some_and(Offered::is_of_front_end) {
                 continue;
             }
-            self.offer(role, tool, toolbox);
+            self.offer(tool, toolbox);
         }
         Ok(())
     }
 
-    fn offer(&self, role: Role, tool: CatalogueTool, toolbox: &mut Toolbox) {
+    async fn resolve(&self, tools: &[ToolRef]) -> Result<Vec<Result<CatalogueTool, Unavailable>>> {
+        Box::pin(self.catalogue.resolve(self.organization, tools, self.deadline)).await
+    }
+
+    fn offer(&self, tool: CatalogueTool, toolbox: &mut Toolbox) {
         let name = tool.spec().name.clone();
-        match tool.for_role(role) {
+        match tool.for_role(self.role) {
             Ok(tool) => tool.offer_in(toolbox, self.executor, false),
             Err(why) => toolbox.withhold(name, why),
         }
@@ -92,19 +92,12 @@ impl Offer<'_> {
 
     /// Adds the tools of calls that were planned before, each as it was then. One that was changed since does not
     /// replace another tool of its name.
-    pub async fn add_planned(
-        &self,
-        organization: OrganizationId,
-        role: Role,
-        planned: &[&OfferedTool],
-        toolbox: &mut Toolbox,
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub async fn add_planned(&self, planned: &[&OfferedTool], toolbox: &mut Toolbox) -> Result<()> {
         let references: Vec<ToolRef> = planned.iter().map(|planned| planned.tool.clone()).collect();
-        let resolved = Box::pin(self.catalogue.resolve(organization, &references, deadline)).await?;
+        let resolved = self.resolve(&references).await?;
         for (planned, resolved) in planned.iter().zip(resolved) {
             match resolved {
-                Ok(tool) => self.offer(role, tool.named(&planned.name), toolbox),
+                Ok(tool) => self.offer(tool.named(&planned.name), toolbox),
                 Err(why) if !toolbox.has(&planned.name) => toolbox.withhold(planned.name.clone(), why),
                 Err(_) => {}
             }
@@ -117,21 +110,13 @@ impl Offer<'_> {
     /// # Errors
     /// [`Error::Conflict`] if the tool was changed or deleted since; [`Error::Forbidden`] if the person may not use it
     /// any more.
-    pub async fn pinned(
-        &self,
-        organization: OrganizationId,
-        role: Role,
-        pinned: &OfferedTool,
-        toolbox: &mut Toolbox,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let resolved =
-            Box::pin(self.catalogue.resolve(organization, std::slice::from_ref(&pinned.tool), deadline)).await?;
+    pub async fn pinned(&self, pinned: &OfferedTool, toolbox: &mut Toolbox) -> Result<()> {
+        let resolved = self.resolve(std::slice::from_ref(&pinned.tool)).await?;
         let changed = || {
             Error::Conflict("the tool was changed or deleted since the question was asked; ask for it once more".into())
         };
         let Some(Ok(tool)) = resolved.into_iter().next() else { return Err(changed()) };
-        let Ok(tool) = tool.named(&pinned.name).for_role(role) else {
+        let Ok(tool) = tool.named(&pinned.name).for_role(self.role) else {
             return Err(Error::Forbidden("this tool needs another role in this organization by now"));
         };
         tool.offer_in(toolbox, self.executor, false);

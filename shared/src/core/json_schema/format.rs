@@ -24,6 +24,11 @@ const OF_NUMBERS: [(&str, Option<(i128, i128)>); 12] = [
     ("uint", Some((0, u64::MAX as i128))),
 ];
 
+const DATE: &str = "0000-00-00";
+const OFFSETS: [char; 4] = ['Z', 'z', '+', '-'];
+/// In its form with hyphens.
+const UUID_LENGTH: usize = 36;
+
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     OF_TEXT.into_iter().chain(OF_NUMBERS.into_iter().map(|(name, _)| name))
 }
@@ -31,9 +36,9 @@ pub(super) fn all() -> impl Iterator<Item = &'static str> {
 /// Whether a text has the format; true for formats of numbers and unknown ones.
 pub fn has(format: &str, text: &str) -> bool {
     match format {
-        "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
-        "date" => text.parse::<jiff::civil::Date>().is_ok(),
-        "time" => text.parse::<jiff::civil::Time>().is_ok(),
+        "date-time" => is_date_time(text),
+        "date" => is_date(text),
+        "time" => is_time(text),
         "duration" => text.starts_with(['P', 'p']) && text.parse::<jiff::Span>().is_ok(),
         "email" => text.split_once('@').is_some_and(|(user, host)| {
             !user.is_empty() && host.contains('.') && !host.contains('@') && !text.contains(char::is_whitespace)
@@ -41,10 +46,44 @@ pub fn has(format: &str, text: &str) -> bool {
         "hostname" => url::Host::parse(text).is_ok_and(|host| matches!(host, url::Host::Domain(_))),
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
-        "uuid" => uuid::Uuid::parse_str(text).is_ok(),
+        "uuid" => text.len() == UUID_LENGTH && uuid::Uuid::parse_str(text).is_ok(),
         "uri" => !text.contains(char::is_whitespace) && url::Url::parse(text).is_ok(),
         _ => true,
     }
+}
+
+/// RFC 3339, which knows fewer spellings than `jiff` reads.
+fn is_date_time(text: &str) -> bool {
+    let (Some(date), Some(time)) = (text.get(..DATE.len()), text.get(DATE.len()..)) else { return false };
+    let time = time.strip_prefix(['T', 't']);
+    let is_written = time.is_some_and(|time| is_time(time) && time.contains(OFFSETS));
+    is_date(date) && is_written && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+fn is_date(text: &str) -> bool {
+    has_shape(text, DATE) && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// A time of day, with or without its offset.
+fn is_time(text: &str) -> bool {
+    let is_valid = |time: &str| time.parse::<jiff::civil::Time>().is_ok();
+    let (time, offset) = text.split_at(text.find(OFFSETS).unwrap_or(text.len()));
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let is_offset = match offset.strip_prefix(['+', '-']) {
+        Some(distance) => has_shape(distance, "00:00") && is_valid(distance),
+        None => offset.is_empty() || offset.eq_ignore_ascii_case("z"),
+    };
+    is_offset
+        && has_shape(whole, "00:00:00")
+        && !fraction.is_empty()
+        && fraction.bytes().all(|byte| byte.is_ascii_digit())
+        && is_valid(time)
+}
+
+/// A `0` of the shape stands for any digit.
+fn has_shape(text: &str, shape: &str) -> bool {
+    let fits = |(byte, of): (u8, u8)| if of == b'0' { byte.is_ascii_digit() } else { byte == of };
+    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(fits)
 }
 
 /// Whether a number has the format; true for formats of text and unknown ones.
@@ -71,5 +110,92 @@ pub fn example(format: &str) -> &'static str {
         "duration" => ", such as PT30M",
         "uri" => ", such as https://example.com/page",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_a_format_only_in_the_spelling_that_the_format_names() {
+        for (format, fitting, others) in [
+            (
+                "date",
+                vec!["2026-03-01", "2024-02-29"],
+                vec![
+                    "",
+                    "2026-3-1",
+                    "20260301",
+                    "2026-03",
+                    "2026-02-29",
+                    "2026-13-01",
+                    "2026-03-01T15:00:00",
+                    "+002026-03-01",
+                    "2026-03-01Z",
+                    "2026-03-01 ",
+                    "2026\u{2011}03-01",
+                    "2026-03-0１",
+                ],
+            ),
+            (
+                "time",
+                vec!["15:00:00", "15:00:00Z", "15:00:00z", "15:00:00.25+01:00", "00:00:00-05:30", "23:59:59.123456789"],
+                vec![
+                    "",
+                    "15:00",
+                    "1500",
+                    "15",
+                    "3:00:00",
+                    "T15:00:00",
+                    "24:00:00",
+                    "15:60:00",
+                    "15:00:00.",
+                    "15:00:00,5",
+                    "15:00:00.5.5",
+                    "15:00:00+1",
+                    "15:00:00+0100",
+                    "15:00:00+24:00",
+                    "15:00:00+-1:00",
+                    "15:00:00ZZ",
+                    "15:00:00[Europe/Berlin]",
+                    "2026-03-01T15:00:00",
+                    "15:00:00 Z",
+                    "15:00:00é",
+                ],
+            ),
+            (
+                "date-time",
+                vec!["2026-03-01T15:00:00Z", "2026-03-01t15:00:00.5z", "2026-03-01T15:00:00-05:00"],
+                vec![
+                    "",
+                    "2026-03-01",
+                    "2026-03-01T15:00:00",
+                    "2026-03-01T15:00Z",
+                    "2026-03-01 15:00:00Z",
+                    "20260301T150000Z",
+                    "2026-02-29T15:00:00Z",
+                    "2026-03-01T15:00:00+01:00[Europe/Berlin]",
+                    "2026-03-01T15:00:00Z[UTC]",
+                    "2026-03-0é15:00:00Z",
+                ],
+            ),
+            (
+                "uuid",
+                vec!["01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "01930F5E-6A1B-7C2D-8E3F-4A5B6C7D8E9F"],
+                vec![
+                    "",
+                    "01930f5e6a1b7c2d8e3f4a5b6c7d8e9f",
+                    "{01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f}",
+                    "urn:uuid:01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
+                    "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9g",
+                ],
+            ),
+        ] {
+            assert!(fitting.iter().all(|text| has(format, text)), "{format}");
+            for text in others {
+                assert!(!has(format, text), "{format}: {text}");
+            }
+        }
     }
 }

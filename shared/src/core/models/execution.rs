@@ -78,6 +78,28 @@ impl FailedTool {
     }
 }
 
+/// Twilio accepted a message and did not deliver it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undelivered {
+    status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error_code: Option<u32>,
+}
+
+impl Undelivered {
+    pub fn of(status: &str, error_code: &str) -> Option<Self> {
+        let is_final = matches!(status, "undelivered" | "failed");
+        is_final.then(|| Self { status: status.to_owned(), error_code: error_code.parse().ok() })
+    }
+
+    pub fn why(&self) -> String {
+        match self.error_code {
+            Some(code) => format!("{}, error {code}", self.status),
+            None => self.status.clone(),
+        }
+    }
+}
+
 /// The hash of a caller or recipient, different in each organization: the history holds no numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

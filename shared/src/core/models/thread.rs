@@ -119,6 +119,11 @@ pub struct ThreadMessage {
 }
 
 impl ThreadMessage {
+    pub const fn new(number: u32, turn: u32, role: ChatRole, content: String, created_at: Timestamp) -> Self {
+        let (request, tool_results, widget, metadata) = (None, None, None, None);
+        Self { number, turn, role, content, request, tool_results, widget, metadata, created_at }
+    }
+
     pub fn results(&self) -> Vec<ToolResult> {
         let results: Option<Vec<Value>> = self.tool_results.as_deref().and_then(|text| serde_json::from_str(text).ok());
         results.unwrap_or_default().into_iter().filter_map(|result| serde_json::from_value(result).ok()).collect()

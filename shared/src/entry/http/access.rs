@@ -79,28 +79,32 @@ impl Access {
         least: Role,
     ) -> Result<Person> {
         let named = request.headers().get(ORGANIZATION).map(|value| value.to_str().unwrap_or_default().trim());
-        let known = match named.filter(|named| !named.is_empty()) {
+        let (Membership { organization_id, role }, slug) = match named.filter(|named| !named.is_empty()) {
             Some(slug) => {
                 let slug: Slug = id(slug, "organization")?;
-                let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
-                let (organization, theirs) = (organization?, theirs?);
-                let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
-                membership.map(|membership| (membership, slug))
+                (self.membership(&slug, &user_id).await?, slug)
             }
             None => match self.members.of_user(&user_id).await?.as_slice() {
-                [] => None,
+                [] => return Err(Error::NotFound("organization")),
                 [one] => {
                     // Caches the row for the rest of the request.
                     let organization = self.organizations.get_consistent(one.organization_id).await?;
-                    Some((one.clone(), organization.slug.clone()))
+                    (one.clone(), organization.slug.clone())
                 }
                 several => return Err(self.which(several).await),
             },
         };
-        let (Membership { organization_id, role }, slug) = known.ok_or(Error::NotFound("organization"))?;
         let member = Member { organization_id, user_id, role };
         member.must_be(least)?;
         Ok(Person { member, slug, email })
+    }
+
+    /// Both are awaited in any case: timing must not reveal which organizations exist.
+    async fn membership(&self, slug: &Slug, user: &UserId) -> Result<Membership> {
+        let (organization, theirs) = join!(self.organizations.by_slug(slug), self.members.of_user(user));
+        let (organization, theirs) = (organization?, theirs?);
+        let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
+        membership.ok_or(Error::NotFound("organization"))
     }
 
     async fn which(&self, memberships: &[Membership]) -> Error {
@@ -130,13 +134,8 @@ impl Access {
         let asked = route(request);
         let [_, "api", slug, ..] = asked[..] else { return Err(Error::NotFound("route")) };
         let user_id = user()?;
-        let slug: Slug = id(slug, "organization")?;
-        // Both are awaited in any case: timing must not reveal which organizations exist.
-        let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
-        let (organization, theirs) = (organization?, theirs?);
-        let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
-        let role = membership.ok_or(Error::NotFound("organization"))?.role;
-        let member = Member { organization_id: organization.id, user_id, role };
+        let Membership { organization_id, role } = self.membership(&id(slug, "organization")?, &user_id).await?;
+        let member = Member { organization_id, user_id, role };
         member.must_be(least)?;
         if let Some(known) = known {
             check_query(request, known)?;

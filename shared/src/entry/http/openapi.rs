@@ -271,8 +271,7 @@ impl Operation {
 }
 
 fn parameter(place: &str, name: &str, doc: &str, schema: Json) -> Json {
-    let members = [("name", name.into()), ("in", place.into()), ("description", doc.into()), ("schema", schema)];
-    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Json>>().into()
+    json!({"name": name, "in": place, "description": doc, "schema": schema})
 }
 
 /// A parsed doc comment: summary (first paragraph), description, answers (`- 201: The member's row.`), and examples of bodies

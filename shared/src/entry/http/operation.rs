@@ -324,60 +324,50 @@ pub enum Begun<T> {
 pub struct Deleted;
 pub struct Gone;
 
-impl<T: Serialize + Described> Answers for Shown<T> {
-    fn reply(self) -> Result<Reply> {
-        Reply::ok(&self.0)
-    }
+macro_rules! answers_with {
+    ($($type:ident: $status:literal, $usual:literal;)+) => {$(
+        impl<T: Serialize + Described> Answers for $type<T> {
+            fn reply(self) -> Result<Reply> {
+                Reply::json($status, &self.0)
+            }
 
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(200, "The present state.", T::schema(schemas));
-    }
+            fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+                operation.answers($status, $usual, T::schema(schemas));
+            }
+        }
+    )+};
 }
 
-impl<T: Serialize + Described> Answers for Created<T> {
-    fn reply(self) -> Result<Reply> {
-        Reply::created(&self.0)
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(201, "It is created.", T::schema(schemas));
-    }
+answers_with! {
+    Shown: 200, "The present state.";
+    Created: 201, "It is created.";
+    Accepted: 202, "It is accepted.";
 }
 
 impl<T: Serialize + Described> Answers for Made<T> {
     fn reply(self) -> Result<Reply> {
         match self {
-            Self::New(row) => Reply::created(&row),
-            Self::There(row) => Reply::ok(&row),
+            Self::New(row) => Created(row).reply(),
+            Self::There(row) => Shown(row).reply(),
         }
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(201, "It is created.", T::schema(schemas));
+        Created::<T>::describe(operation, schemas);
         operation.answers(200, "It exists already, unchanged.", T::schema(schemas));
-    }
-}
-
-impl<T: Serialize + Described> Answers for Accepted<T> {
-    fn reply(self) -> Result<Reply> {
-        Reply::accepted(&self.0)
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(202, "It is accepted.", T::schema(schemas));
     }
 }
 
 impl<T: Serialize + Described> Answers for Begun<T> {
     fn reply(self) -> Result<Reply> {
         match self {
-            Self::Now(row) => Reply::accepted(&row),
-            Self::Before(row) => Reply::ok(&row),
+            Self::Now(row) => Accepted(row).reply(),
+            Self::Before(row) => Shown(row).reply(),
         }
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(202, "It is accepted.", T::schema(schemas));
+        Accepted::<T>::describe(operation, schemas);
         operation.answers(200, "It was accepted before.", T::schema(schemas));
     }
 }

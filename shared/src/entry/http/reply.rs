@@ -61,10 +61,6 @@ impl Reply {
         Self::json(202, body)
     }
 
-    pub fn created(body: &impl Serialize) -> Result<Self> {
-        Self::json(201, body)
-    }
-
     pub fn no_content() -> Self {
         Self::of(204, "application/json", Vec::new())
     }

@@ -74,7 +74,7 @@ fn check(tool: &Arc<dyn CallableTool>) -> Result<(), String> {
             _ => {}
         }
     }
-    let examples = spec.examples();
+    let examples = if spec.own_examples.is_empty() { spec.examples() } else { spec.own_examples.clone() };
     if examples.len() < FEWEST_EXAMPLES {
         return Err(format!("it needs at least {FEWEST_EXAMPLES} examples and has {}", examples.len()));
     }

@@ -15,6 +15,16 @@ use crate::{
 /// Beyond the end of a wait.
 const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
 
+impl Waits {
+    fn is_of(&self, run: &AutomationRun) -> bool {
+        match self {
+            Self::ForApproval(approval, _) => run.waits_for_approval == Some(*approval),
+            Self::ForRun(child, _) => run.waits_for_run == Some(*child),
+            Self::ForTime(pause) => run.pause.as_ref() == Some(pause),
+        }
+    }
+}
+
 impl AutomationRuns {
     /// Releases a run until the approval or child run completes, or until a time. A waiting run costs nothing.
     pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: &Waits) -> Result<Saved> {
@@ -46,6 +56,10 @@ impl AutomationRuns {
             return Ok(Saved::Yes);
         }
         let now = self.get(run.organization_id, run.id).await?;
+        // A repetition after a lost answer is refused, because the update released the lease.
+        if now.lease_until.is_none() && wait.is_of(&now) {
+            return Ok(Saved::Yes);
+        }
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
     }
 

@@ -1,5 +1,7 @@
 //! The request that the agent reads back to the caller.
 
+use aws_sdk_dynamodb::types::AttributeValue;
+
 use super::{
     super::database::{id, number, text, to_attribute},
     Calls,
@@ -10,6 +12,8 @@ use crate::{
 };
 
 const SAME: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at";
+const AS_SEEN: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at AND \
+                       size(#read_back.#heard) = :turns";
 
 impl Calls {
     /// The call's row, read consistently. `None`: it has no row of this organization's.
@@ -18,7 +22,8 @@ impl Calls {
         Ok(call.filter(|call| call.organization_id == organization && call.is_kept()))
     }
 
-    /// Replaces the request `seen` by another. False: the request changed since it was read, or the call is over or has no row.
+    /// Replaces the request `seen` by another. False: it changed or somebody spoke since it was read, or the call is over or has no
+    /// row.
     pub async fn read_back(
         &self,
         organization: OrganizationId,
@@ -32,12 +37,13 @@ impl Calls {
             .with([(":request", to_attribute(request)?)]);
         let change = match seen {
             None => change.when(format!("{LIVE} AND attribute_not_exists(#read_back)")),
-            Some(ReadBack { key, at, acted_at: None, .. }) => change
-                .when(format!("{LIVE} AND {SAME} AND attribute_not_exists(#read_back.#acted_at)"))
-                .with([(":key", text(key)), (":at", text(at))]),
-            Some(ReadBack { key, at, acted_at: Some(acted_at), .. }) => change
-                .when(format!("{LIVE} AND {SAME} AND #read_back.#acted_at = :acted_at"))
-                .with([(":key", text(key)), (":at", text(at)), (":acted_at", text(acted_at))]),
+            Some(seen @ ReadBack { acted_at: None, .. }) => change
+                .when(format!("{LIVE} AND {AS_SEEN} AND attribute_not_exists(#read_back.#acted_at)"))
+                .with(as_seen(seen)),
+            Some(seen @ ReadBack { acted_at: Some(acted_at), .. }) => change
+                .when(format!("{LIVE} AND {AS_SEEN} AND #read_back.#acted_at = :acted_at"))
+                .with(as_seen(seen))
+                .with([(":acted_at", text(acted_at))]),
         };
         change.unless_refused().await
     }
@@ -50,11 +56,10 @@ impl Calls {
         seen: &ReadBack,
         acted_by: Option<&str>,
     ) -> Result<bool> {
-        let turns = i64::try_from(seen.heard.len()).unwrap_or(i64::MAX);
         let mut change = self
             .update(organization, call, "SET #read_back.#acted_at = :now, #updated_at = :now")
-            .when(format!("{SAME} AND size(#read_back.#heard) = :turns AND attribute_not_exists(#read_back.#acted_at)"))
-            .with([(":key", text(&seen.key)), (":at", text(seen.at)), (":turns", number(turns))]);
+            .when(format!("{AS_SEEN} AND attribute_not_exists(#read_back.#acted_at)"))
+            .with(as_seen(seen));
         if let Some(by) = acted_by {
             change = change.and(", #read_back.#acted_by = :by").with([(":by", text(by))]);
         }
@@ -80,4 +85,9 @@ impl Calls {
         .await
         .map(drop)
     }
+}
+
+fn as_seen(seen: &ReadBack) -> [(&'static str, AttributeValue); 3] {
+    let turns = i64::try_from(seen.heard.len()).unwrap_or(i64::MAX);
+    [(":key", text(&seen.key)), (":at", text(seen.at)), (":turns", number(turns))]
 }

@@ -80,6 +80,11 @@ impl ActionTool {
         })
     }
 
+    /// The spec for a model that is not VAPI's: the variables in its descriptions are filled in.
+    pub fn spec_in(&self, conversation: &Conversation) -> ToolSpec {
+        self.spec.clone().with_descriptions(&|text| variables::fill_description(text, conversation))
+    }
+
     #[must_use]
     pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let action = self.action.with_secrets(secrets);

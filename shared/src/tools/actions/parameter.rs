@@ -42,6 +42,9 @@ pub enum Parameter {
         fixed: Vec<Value>,
         #[serde(rename = "aiExtension", default)]
         extension: Extension,
+        /// The type of an item, if the action declares it; otherwise that of the fixed values.
+        #[serde(skip)]
+        declared_item: Option<&'static str>,
     },
 }
 
@@ -140,7 +143,7 @@ impl Parameter {
         if fixed.is_empty() && !extension.enabled {
             fields.problem("fixedValues", "must hold at least one value unless aiExtension is enabled");
         }
-        Some(Self::ArrayExtendable { fixed: fixed.to_vec(), extension })
+        Some(Self::ArrayExtendable { fixed: fixed.to_vec(), extension, declared_item: None })
     }
 
     pub fn property(&self) -> Option<(Value, bool)> {
@@ -151,9 +154,10 @@ impl Parameter {
                 property.insert("description".into(), variables::to_liquid(prompt).into());
                 Some((Value::Object(property), *required))
             }
-            Self::ArrayExtendable { extension: Extension { prompt, required, .. }, .. } => {
+            Self::ArrayExtendable { fixed, extension: Extension { prompt, required, .. }, declared_item } => {
                 let description = variables::to_liquid(prompt.as_deref().unwrap_or_default());
-                let property = json!({"type": "array", "items": {"type": "string"}, "description": description});
+                let item = declared_item.or_else(|| common_type(fixed)).unwrap_or("string");
+                let property = json!({"type": "array", "items": {"type": item}, "description": description});
                 Some((property, *required == Some(true)))
             }
         }
@@ -185,7 +189,7 @@ impl Parameter {
         match self {
             Self::Fixed { value, .. } => variables::fill(value, conversation, encoding).map(Some),
             Self::Ai { .. } => Ok(from_model.cloned()),
-            Self::ArrayExtendable { fixed, extension } => {
+            Self::ArrayExtendable { fixed, extension, .. } => {
                 let mut united: Vec<Value> = Vec::new();
                 let added = from_model.filter(|_| extension.enabled).and_then(Value::as_array).into_iter().flatten();
                 for value in fixed {
@@ -230,8 +234,27 @@ pub(super) fn check_storable(value: &Value, path: &str, depth: usize, problems: 
     }
 }
 
+/// The JSON Schema type of all values but lists.
+fn common_type(values: &[Value]) -> Option<&'static str> {
+    let are = |is: fn(&Value) -> bool| !values.is_empty() && values.iter().all(is);
+    if are(|value| value.is_i64() || value.is_u64()) {
+        Some("integer")
+    } else if are(Value::is_number) {
+        Some("number")
+    } else if are(Value::is_boolean) {
+        Some("boolean")
+    } else {
+        are(Value::is_object).then_some("object")
+    }
+}
+
 fn push_once(values: &mut Vec<Value>, value: Value) {
-    if !values.contains(&value) {
+    // 2.0 is 2; whole numbers are not compared as floats, which cannot tell large ones apart.
+    let is_same = |known: &Value| {
+        *known == value
+            || (known.is_f64() || value.is_f64()) && known.as_f64().is_some_and(|known| value.as_f64() == Some(known))
+    };
+    if !values.iter().any(is_same) {
         values.push(value);
     }
 }
@@ -293,13 +316,44 @@ mod tests {
         assert!(!required);
     }
 
+    #[test]
+    fn items_of_an_extended_list_have_the_type_of_the_fixed_values() {
+        for (fixed, item) in [
+            (json!([1, 2]), "integer"),
+            (json!([1, 2.5]), "number"),
+            (json!([true]), "boolean"),
+            (json!([{"id": 1}]), "object"),
+            (json!(["a"]), "string"),
+            (json!([1, "a"]), "string"),
+            (json!([]), "string"),
+        ] {
+            let value = json!({
+                "mode": "array_extendable", "fixedValues": fixed, "aiExtension": {"enabled": true, "prompt": "More"},
+            });
+            let (property, required) = parse(&value).unwrap().property().unwrap();
+            let expected = json!({"type": "array", "items": {"type": item}, "description": "More"});
+            assert_eq!((property, required), (expected, false), "{fixed}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_united_once_in_any_notation() {
+        let large = 9_007_199_254_740_993_u64;
+        let extension = json!({"enabled": true, "prompt": "p"});
+        let value = json!({"mode": "array_extendable", "fixedValues": [2, 2.5, large], "aiExtension": extension});
+        let added = json!([2.0, 2.5, large - 1, large, 3]);
+        let united = parse(&value).unwrap().value(Some(&added), &Conversation::default(), Encoding::Plain).unwrap();
+        assert_eq!(united, Some(json!([2, 2.5, large, large - 1, 3])));
+    }
+
     proptest! {
         #[test]
         fn a_union_holds_every_value_once_and_the_fixed_ones_first(
             fixed in prop::collection::vec("[a-d]", 0..5), added in prop::collection::vec("[a-f]", 0..5),
         ) {
             let extension = Extension { enabled: true, prompt: Some("p".into()), required: Some(false) };
-            let parameter = Parameter::ArrayExtendable { fixed: fixed.iter().cloned().map(Value::from).collect(), extension };
+            let fixed_values = fixed.iter().cloned().map(Value::from).collect();
+            let parameter = Parameter::ArrayExtendable { fixed: fixed_values, extension, declared_item: None };
             let united = parameter.value(Some(&json!(added)), &Conversation::default(), Encoding::Plain).unwrap().unwrap();
             let united: Vec<&str> = united.as_array().unwrap().iter().filter_map(Value::as_str).collect();
             for value in fixed.iter().chain(&added) {

@@ -1,7 +1,7 @@
 //! The variables `{{caller_phone_number}}`, `{{called_phone_number}}` and `{{now}}`.
 //!
-//! We fill them into fixed values at execution. In a model's prompt VAPI fills them in, so there they become its Liquid. Any
-//! other text between braces stays as typed.
+//! We fill them into fixed values at execution. In a description for a model they are VAPI's Liquid: VAPI fills them in for its
+//! models, and we for all others. Any other text between braces stays as typed.
 
 use std::borrow::Cow;
 
@@ -56,6 +56,16 @@ fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unkno
             Some(conversation.called.as_ref().map(ToString::to_string).ok_or(Unknown("the number that was called")))
         }
         "now" => Some(Ok(Timestamp::now().to_string())),
+        _ => None,
+    }
+}
+
+/// Our name of a variable, in our spelling or VAPI's.
+fn own_name(name: &str) -> Option<&'static str> {
+    match name.trim() {
+        "caller_phone_number" | "customer.number" => Some("caller_phone_number"),
+        "called_phone_number" | "phoneNumber.number" => Some("called_phone_number"),
+        "now" => Some("now"),
         _ => None,
     }
 }
@@ -134,11 +144,7 @@ pub fn of_a_call(value: &Value) -> Option<&'static str> {
     let in_text = |text: &str| {
         let mut found = None;
         let note = |name: &str| {
-            let known = match name.trim() {
-                "caller_phone_number" | "customer.number" => Some("caller_phone_number"),
-                "called_phone_number" | "phoneNumber.number" => Some("called_phone_number"),
-                _ => None,
-            };
+            let known = own_name(name).filter(|name| *name != "now");
             found = found.or(known);
             known.map(|_| Ok::<_, std::convert::Infallible>(String::new()))
         };
@@ -181,6 +187,17 @@ pub fn fill(value: &Value, conversation: &Conversation, encoding: Encoding) -> R
         ),
         other => other.clone(),
     })
+}
+
+/// A description with the variables filled in, for a model that is not VAPI's.
+pub(super) fn fill_description(text: &str, conversation: &Conversation) -> String {
+    let known = |name: &str| {
+        let value = value(own_name(name)?, conversation)?;
+        Some(Ok::<_, std::convert::Infallible>(value.unwrap_or_else(|_unknown| "unknown".to_owned())))
+    };
+    match replace(text, known) {
+        Ok(text) => text.into_owned(),
+    }
 }
 
 pub fn to_liquid(prompt: &str) -> String {
@@ -263,6 +280,17 @@ mod tests {
             to_liquid("Look up {{caller_phone_number}} for {{ called_phone_number }} at {{now}}, {{x}}"),
             "Look up {{ customer.number }} for {{ phoneNumber.number }} at {{ now }}, {{x}}",
         );
+    }
+
+    #[test]
+    fn a_description_has_the_values_of_variables_in_either_spelling() {
+        let text = "Of {{ customer.number }} and {{called_phone_number}}, {{ x }} {{customer.name}}";
+        let filled = "Of +15550100001 and +15550100002, {{ x }} {{customer.name}}";
+        assert_eq!(fill_description(text, &conversation()), filled);
+        let anonymous = Conversation { caller: Some("anonymous".into()), ..Conversation::default() };
+        assert_eq!(fill_description("Of {{ customer.number }}", &anonymous), "Of unknown");
+        let now = fill_description(&to_liquid("{{now}}"), &Conversation::default());
+        assert!(now.parse::<Timestamp>().is_ok(), "{now}");
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use crate::{
     error,
     models::{OrganizationId, Tool},
     store::Tools,
-    tool::ToolSpec,
+    tool::{Conversation, ToolSpec},
 };
 
 pub(super) struct OwnTool {
@@ -31,6 +31,9 @@ impl OwnTool {
     pub(super) fn of_row(row: &Tool) -> Result<Self> {
         let mut tool = ActionTool::of_row(row)?;
         let needs_call = tool.needs_call();
+        if needs_call.is_none() {
+            tool.spec = tool.spec_in(&Conversation::default());
+        }
         tool.spec.name = callable_name(&tool.spec.name);
         Ok(Self {
             tool,

@@ -11,24 +11,29 @@ const FEWEST_EXAMPLES: usize = 3;
 const ANY_TEXT: &str = "…";
 
 impl ToolSpec {
-    /// At least three whole calls: the author's, or calls derived from the schema.
+    /// At least three whole calls: the author's, then calls derived from the schema.
     pub fn examples(&self) -> Vec<String> {
-        if !self.own_examples.is_empty() {
+        let wanted = self.own_examples.len().max(FEWEST_EXAMPLES);
+        if self.own_examples.len() == wanted {
             return self.own_examples.clone();
         }
         let all: Vec<ParameterSpec<'_>> = self.parameters.iter().collect();
         let required: Vec<ParameterSpec<'_>> = all.iter().copied().filter(|parameter| parameter.required).collect();
-        let (name, mut calls) = (&self.name, Vec::new());
-        for arguments in [named(&all), named(&required), positional(&all), positional(&required)] {
-            let call = format!("return {name}({arguments});");
-            if !calls.contains(&call) {
+        let (name, first) = (&self.name, named(&all));
+        let mut arguments = [first.clone(), named(&required), positional(&all), positional(&required)];
+        if !self.own_examples.is_empty() {
+            // The author's show what can be given; the shortest calls suffice beside them.
+            arguments.swap(0, 3);
+        }
+        let varied = arguments.iter().map(|arguments| format!("return {name}({arguments});"));
+        // The same call in another notation, where there is little to vary.
+        let respelled = [format!("{name}({first})"), format!("return await {name}({first});")];
+        let mut calls = self.own_examples.clone();
+        for call in varied.chain(respelled) {
+            if calls.len() < wanted && !calls.contains(&call) {
                 calls.push(call);
             }
         }
-        // The same call in another notation, where there is little to vary.
-        let first = named(&all);
-        calls.extend([format!("{name}({first})"), format!("return await {name}({first});")]);
-        calls.truncate(FEWEST_EXAMPLES);
         calls
     }
 }
@@ -140,8 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn the_authors_examples_stand_as_they_are() {
-        let own = ToolSpec { own_examples: vec!["order('tea')".into()], ..tool(json!({})) };
-        assert_eq!(own.examples(), ["order('tea')"]);
+    fn derived_examples_follow_those_of_the_author_where_these_are_few() {
+        let text = json!({"type": "string"});
+        let schema = json!({"type": "object", "properties": {"text": text, "to": text}, "required": ["text"]});
+        let with = |own: &[&str]| {
+            let own_examples = own.iter().map(|&call| call.to_owned()).collect();
+            ToolSpec { own_examples, ..tool(schema.clone()) }.examples()
+        };
+        let (positional, named) = ("return order(\"…\");", "return order({text: \"…\"});");
+        assert_eq!(with(&["order('tea')"]), ["order('tea')", positional, named]);
+        assert_eq!(with(&[named]), [named, positional, "return order(\"…\", \"…\");"]);
+        assert_eq!(with(&["order('a')", "order('b')"]), ["order('a')", "order('b')", positional]);
+        for own in [&["order(1)", "order(2)", "order(3)"][..], &["order(1)", "order(2)", "order(3)", "order(4)"]] {
+            assert_eq!(with(own), own);
+        }
+        let without = ToolSpec { own_examples: vec!["return order();".into()], ..tool(json!({})) };
+        assert_eq!(without.examples(), ["return order();", "order()", "return await order();"]);
     }
 }

@@ -28,6 +28,25 @@ impl ToolSpec {
     pub const fn acts(&self) -> bool {
         self.effect.acts()
     }
+
+    /// The same tool with each description as `rewrite` has it.
+    #[must_use]
+    pub fn with_descriptions(mut self, rewrite: &impl Fn(&str) -> String) -> Self {
+        self.description = rewrite(&self.description);
+        rewrite_descriptions(&mut self.parameters.schema, rewrite);
+        self
+    }
+}
+
+fn rewrite_descriptions(schema: &mut Value, rewrite: &impl Fn(&str) -> String) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(|item| rewrite_descriptions(item, rewrite)),
+        Value::Object(members) => members.iter_mut().for_each(|(name, member)| match member {
+            Value::String(text) if name == "description" => *text = rewrite(text),
+            member => rewrite_descriptions(member, rewrite),
+        }),
+        _ => {}
+    }
 }
 
 /// The arguments of a tool: a JSON schema of type `object`, and the order of positional arguments.

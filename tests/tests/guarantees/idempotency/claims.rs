@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{
-    Fault, Trouble, World, ai_sms,
+    Fault, Trouble, World, ai_sms, phone,
     standins::{self, vapi::ToolCall},
 };
 
@@ -103,6 +103,61 @@ async fn a_claim_whose_answer_is_lost_is_ours_all_the_same() {
     let tool = world.attached(&ai_sms()).await;
     world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::DropAfter).times(2));
     world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+/// Nothing was done, so the effect may be asked for again, and the earlier answer stays that of its delivery.
+#[tokio::test]
+async fn a_later_claim_whose_answer_is_lost_for_good_leaves_the_effect_free() {
+    for named in [false, true] {
+        let world = World::start().await;
+        let tool = world.attached(&ai_sms()).await;
+        let call = world.call(&tool, json!({"text": "Hello"}));
+        let request = |delivery: &str| {
+            let event = world.vapi_event(&call);
+            if !named {
+                return event;
+            }
+            let message = json!({"message": {
+                "type": "tool-calls",
+                "toolCallList": [{"id": delivery, "function": {"name": tool["name"], "arguments": {"text": "Hello"}}}],
+                "call": {"id": call.call_id}, "customer": {"number": phone(1)},
+                "phoneNumber": {"number": world.home.phone_number},
+            }});
+            let bearer = world.options.webhook_bearer.clone().unwrap();
+            event.text(message.to_string()).header("authorization", &format!("Bearer {bearer}"))
+        };
+        world.send("execute", &request("call_1")).await.expect(200);
+        world.age_claims(3_600);
+        world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::DropAfter).times(3));
+        let lost = world.send("execute", &request("call_2")).await.expect(200).to_string();
+        assert!(lost.contains("not available"), "{lost}");
+        assert_eq!((world.aws.faults_left(), world.twilio.messages().len()), (0, 1));
+        if named {
+            assert_eq!(world.aws.rows("idempotency")[0]["status"], "completed");
+            world.send("execute", &request("call_1")).await.expect(200);
+            assert_eq!(world.twilio.messages().len(), 1, "a redelivery of the first");
+        }
+        world.send("execute", &request("call_2")).await.expect(200);
+        assert_eq!(world.twilio.messages().len(), 2, "named: {named}");
+    }
+}
+
+/// VAPI waits for 20 seconds; here the function has less time than the writes that hang.
+#[tokio::test]
+async fn an_outcome_that_is_recorded_slowly_does_not_delay_the_answer() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(1).times(2));
+    let answer = world.send("execute", &world.vapi_event(&call).within(Duration::from_secs(3))).await;
+    answer.result();
+    assert_eq!(world.aws.faults_left(), 0);
+    let writes = world.aws.dynamodb().into_iter().filter(|done| done.action == "UpdateItem");
+    let recorded = writes.filter(|done| done.on == ["idempotency"]).next_back().unwrap();
+    assert!(recorded.started > answer.at, "the answer waits for it");
+    assert_eq!(world.aws.rows("idempotency")[0]["status"], "completed");
+    assert_eq!(world.call_tool(&call).await.result(), answer.result());
     assert_eq!(world.twilio.messages().len(), 1);
 }
 

@@ -207,7 +207,7 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     let text = world.signed("/api/hooks/twilio", Signer::Twilio(&world.home.twilio_token), &text);
     assert_eq!(world.send("trigger", &text).await.status, 200);
     let status = json!({
-        "MessageSid": "SM3", "MessageStatus": "sent", "AccountSid": world.home.twilio_sid, "From": world.home.phone_number,
+        "MessageSid": "SM3", "MessageStatus": "undelivered", "AccountSid": world.home.twilio_sid, "From": world.home.phone_number,
         "To": phone(3),
     });
     let status = world.signed("/api/hooks/twilio/statuses", Signer::Twilio(&world.home.twilio_token), &status);

@@ -128,6 +128,27 @@ async fn a_process_that_dies_at_a_pause_leaves_each_effect_done_once() {
     }
 }
 
+/// The SDK repeats the update whose answer is lost, and by then the run has let go of its lease.
+#[tokio::test]
+async fn a_lost_answer_makes_no_pause_longer() {
+    let (rehearsal, _books) = books().await;
+    begun(&rehearsal, &json!({"minutes": 1})).await;
+    rehearsal.aws.clear_operations();
+    assert_eq!(rehearsal.run_loop(AMPLE).await, 0);
+    let updates = rehearsal.aws.dynamodb().into_iter().filter(|done| done.action == "UpdateItem");
+    let updates = updates.filter(|done| done.on == ["automation_runs"]);
+    let pauses = |update: &str| update.contains("#pause = :what");
+    let before = updates.take_while(|done| !pauses(done.body["UpdateExpression"].as_str().unwrap())).count();
+
+    let (world, _books) = books().await;
+    begun(&world, &json!({"minutes": 1})).await;
+    let lost = Fault::new("UpdateItem", "automation_runs", Trouble::DropAfter);
+    world.aws.inject(lost.after(u32::try_from(before).unwrap()));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(world.aws.faults_left(), 0);
+    assert!(world.aws.has_shorter("runs", 60), "the message for a successor comes later");
+}
+
 #[tokio::test]
 async fn a_dry_run_does_not_wait() {
     let (world, books) = books().await;

@@ -18,6 +18,38 @@ async fn a_lost_answer_of_the_database_tells_the_context_once() {
     }
 }
 
+/// The other results were sent before; nobody else tells the late one.
+#[tokio::test]
+async fn a_lost_answer_of_the_database_tells_a_late_result_once() {
+    for operation in 0..3 {
+        let crm = crm();
+        let world = world(&crm).await;
+        lookup(&world, &crm, "customer").await;
+        let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+        let late = world.aws.receive("executions", 0).unwrap();
+        due(&world).await;
+        assert_eq!(told(&world, &call), [""; 0]);
+        answers(&crm, "customer", &json!({"name": "Ana"}));
+        world.aws.inject(tests::Fault::new("UpdateItem", "calls", tests::Trouble::DropAfter).after(operation));
+        assert_eq!(world.run_batch(late).await, 0);
+        assert_eq!((world.aws.faults_left(), told(&world, &call).len()), (0, 1), "update {operation}");
+    }
+}
+
+/// Twilio would give up while the read is still tried.
+#[tokio::test]
+async fn a_caller_hears_the_fallback_in_time_when_the_agent_cannot_be_read() {
+    let world = World::start().await;
+    bypassed(&world);
+    world.aws.inject(tests::Fault::new("GetItem", "agents", tests::Trouble::StallBefore).times(9));
+    let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(3));
+    let answer = world.send("call-start", &incoming).await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.as_str().unwrap().contains("<Say>"), "{}", answer.body);
+    let tries = world.aws.dynamodb().into_iter().filter(|done| done.action == "GetItem" && done.on == ["agents"]);
+    assert!(tries.count() < 3, "the SDK makes three");
+}
+
 /// A redelivery would come too late for the call.
 #[tokio::test]
 async fn an_outage_in_which_a_tool_cannot_begin_costs_the_call_no_result() {

@@ -93,6 +93,30 @@ async fn a_copilotkit_action_is_the_same_turn_in_its_own_shape() {
     assert_eq!(act(&json!({"action": "chat"})).await.wrong_fields(), ["message"]);
 }
 
+#[tokio::test]
+async fn an_actions_list_of_messages_is_read_as_the_stream_reads_it() {
+    let world = World::start().await;
+    let act = async |body: &Value| {
+        world.send("chat", &Event::post("/copilotkit/action", body).user(&world.home.user_id)).await
+    };
+    let parts = json!([{"type": "text", "text": "What are"}, {"type": "text", "text": "the sales?"}]);
+    let messages = json!([{"role": "user", "content": parts}]);
+    for body in [
+        json!({"action": "chat", "messages": messages}),
+        json!({"action": "chat", "parameters": {"message": "", "frontend": "x"}, "messages": messages}),
+    ] {
+        world.llm.clear_requests();
+        script(&world);
+        act(&body).await.expect(200);
+        let told = said(&world.asked_of_model()[0]).join("\n");
+        assert!(told.contains("What are\nthe sales?"), "{told}");
+    }
+    let long = json!({"action": "chat", "messages": [{"role": "user", "content": "x".repeat(32_001)}]});
+    let refused = act(&long).await;
+    assert_eq!(refused.wrong_fields(), ["messages[0].content"]);
+    assert!(text(&refused.body["errors"][0]["problem"]).contains("at most 32000 characters"), "{}", refused.body);
+}
+
 /// The thread stands beside the action, as first-version clients send it.
 #[tokio::test]
 async fn threads_of_two_customers_never_meet_however_an_action_names_them() {

@@ -95,6 +95,31 @@ async fn outages_between_steps_do_not_add_up() {
 }
 
 #[tokio::test]
+async fn outages_before_a_step_do_not_count_after_it() {
+    let (world, site) = bakery().await;
+    let id = begin(&world, RunSpec::default()).await;
+    let message = world.aws.messages("runs").remove(0).to_string();
+    let down = || standins::Fault::status(503).with_header("Retry-After", "600").times(9);
+    let attempt = async || {
+        world.aws.post("runs", &message);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        world.later();
+        whole(&world, id).await
+    };
+    for attempts in 1..5 {
+        world.llm.clear_faults();
+        world.llm.inject(down());
+        assert_eq!(attempt().await.run.attempts, attempts);
+    }
+    world.llm.clear_faults();
+    world.llm.script([Turn::text(&calls(&format!("return wget(\"{}/page\", 5000);", site.url)))]);
+    world.llm.inject(standins::Fault::delay(0));
+    world.llm.inject(down());
+    let run = attempt().await;
+    assert_eq!((run.run.status, run.run.attempts, run.replies.len()), (RunStatus::Running, 0, 1));
+}
+
+#[tokio::test]
 async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
     let (world, _site) = bakery().await;
     world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "600"));

@@ -26,25 +26,11 @@ const LONGEST_KEY: usize = 500;
 /// The item's name in a loop without `as`.
 const USUAL_ITEM: &str = "item";
 
-/// Fields of other languages, as a hint.
-const OTHER_STEPS: [(&str, &str); 17] = [
-    ("foreach", "for_each"),
-    ("forEach", "for_each"),
-    ("for", "for_each"),
-    ("loop", "for_each"),
-    ("each", "for_each"),
-    ("iterate", "for_each"),
-    ("if", "choose"),
-    ("switch", "choose"),
-    ("branch", "choose"),
-    ("branches", "choose"),
-    ("choice", "choose"),
-    ("case", "choose"),
-    ("cases", "choose"),
-    ("when", "choose"),
-    ("sleep", "wait"),
-    ("delay", "wait"),
-    ("pause", "wait"),
+/// Each kind of step with its fields in other languages, for hints.
+const OTHER_STEPS: [(&str, &[&str]); 3] = [
+    ("for_each", &["foreach", "forEach", "for", "loop", "each", "iterate"]),
+    ("choose", &["if", "switch", "branch", "branches", "choice", "case", "cases", "when"]),
+    ("wait", &["sleep", "delay", "pause"]),
 ];
 
 const A_LOOP: &str = "{\"id\": \"each\", \"for_each\": \"{{rows}}\", \"as\": \"row\", \"actions\": [{\"id\", \"tool\", \"parameters\"}]}";
@@ -52,169 +38,124 @@ const A_CHOICE: &str = "{\"id\": \"decide\", \"choose\": [{\"when\": {\"path\", 
 
 const A_PAUSE: &str = "{\"id\": \"pause\", \"wait\": {\"minutes\": 30}}";
 
-/// Reads the steps of one definition.
+type Names = BTreeSet<String>;
+
 pub(in crate::automation::definition) struct StepReader<'v> {
     variables: &'v Map<String, Value>,
     ids: BTreeSet<String>,
     count: usize,
+    /// The number of steps around the list.
+    depth: usize,
     /// Within a `catch`.
     catching: bool,
 }
 
 impl<'v> StepReader<'v> {
     pub(in crate::automation::definition) const fn of(variables: &'v Map<String, Value>) -> Self {
-        Self { variables, ids: BTreeSet::new(), count: 0, catching: false }
+        Self { variables, ids: BTreeSet::new(), count: 0, depth: 0, catching: false }
     }
 
-    /// The actions of the definition, and those after a failure; each list with its pointer.
-    pub(in crate::automation::definition) fn read(
-        &mut self,
-        (value, pointer): (&Value, &str),
-        catch: Option<(&Value, &str)>,
-        diagnostics: &mut Diagnostics,
-    ) -> (Vec<Step>, Vec<Step>) {
-        let mut names = BTreeSet::new();
-        let steps = self.list(value, pointer, false, 0, &mut names, diagnostics);
-        let catch = catch.map(|(catch, place)| self.catch(catch, place, 0, &names, diagnostics)).unwrap_or_default();
+    /// The `actions` of the definition, and its `catch`.
+    pub(in crate::automation::definition) fn read(&mut self, members: &mut Members<'_, '_>) -> (Vec<Step>, Vec<Step>) {
+        let mut names = Names::new();
+        let steps = self.list(members, "actions", false, &mut names);
+        self.depth = 1;
+        let catch = self.catch(members, &names);
         if self.count > MOST_ACTIONS {
             let message = format!(
                 "The definition has {} actions with those in loops and branches; the limit is {MOST_ACTIONS}.",
                 self.count
             );
             let hint = "Split the automation, or let a prompt with tools do the work.";
-            diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, hint));
+            members.report.push(Diagnostic::error(Code::TooLarge, members.path("actions"), message, hint));
         }
         (steps, catch)
     }
 
     /// Actions after a failure, which see it as `error`.
-    fn catch(
-        &mut self,
-        value: &Value,
-        place: &str,
-        depth: usize,
-        names: &BTreeSet<String>,
-        diagnostics: &mut Diagnostics,
-    ) -> Vec<Step> {
+    fn catch(&mut self, members: &mut Members<'_, '_>, names: &Names) -> Vec<Step> {
+        if members.get("catch").is_none() {
+            return Vec::new();
+        }
         let mut inner = names.clone();
         // In a catch within a catch the name is the inner failure's.
         if self.variables.contains_key(ERROR) || (!self.catching && !inner.insert(ERROR.to_owned())) {
             let message =
                 format!("In catch {ERROR} is the failure, but it is the name of a variable or an output, too.");
             let hint = "Give the variable or output another name.";
-            diagnostics.push(Diagnostic::error(Code::DuplicateName, place, message, hint));
+            members.report.push(Diagnostic::error(Code::DuplicateName, members.path("catch"), message, hint));
         }
         let outer = std::mem::replace(&mut self.catching, true);
-        let steps = self.list(value, place, false, depth + 1, &mut inner, diagnostics);
+        let steps = self.list(members, "catch", false, &mut inner);
         self.catching = outer;
         steps
     }
 
-    /// The `catch` of a loop or choice.
-    fn catch_of(&mut self, members: &mut Members<'_, '_>, depth: usize, names: &BTreeSet<String>) -> Vec<Step> {
-        let place = members.path("catch");
-        let Some(catch) = members.get("catch") else { return Vec::new() };
-        self.catch(catch, &place, depth, names, members.report)
-    }
-
-    /// `depth`: the number of steps around the list. `names`: outputs and items that can be seen there.
-    fn list(
-        &mut self,
-        value: &Value,
-        pointer: &str,
-        may_be_empty: bool,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-        diagnostics: &mut Diagnostics,
-    ) -> Vec<Step> {
+    /// The steps in a field, if it is given. `names`: outputs and items that can be seen there.
+    fn list(&mut self, members: &mut Members<'_, '_>, field: &str, may_be_empty: bool, names: &mut Names) -> Vec<Step> {
+        let Some(value) = members.present(field) else { return Vec::new() };
+        let place = members.path(field);
         let list = match value.as_array() {
             Some(list) if !list.is_empty() => list,
             Some(_) if may_be_empty => return Vec::new(),
             Some(_) => {
                 let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}].";
-                diagnostics.push(Diagnostic::error(Code::WrongBody, pointer, "There are no actions.", hint));
+                members.report.push(Diagnostic::error(Code::WrongBody, place, "There are no actions.", hint));
                 return Vec::new();
             }
             None => {
                 let example = "[{\"id\", \"tool\", \"parameters\"}]";
-                diagnostics.push(wrong_type(pointer, value, "a list of actions", example));
+                members.report.push(wrong_type(&place, value, "a list of actions", example));
                 return Vec::new();
             }
         };
+        let depth = self.depth;
         if depth > DEEPEST_STEPS {
             let message =
                 format!("There are {depth} loops and branches around these actions; the limit is {DEEPEST_STEPS}.");
             let hint = "Move them out: let an earlier action prepare the list, or split the automation.";
-            diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, hint));
+            members.report.push(Diagnostic::error(Code::TooLarge, place, message, hint));
             return Vec::new();
         }
         self.count += list.len();
+        self.depth += 1;
         let mut steps = Vec::new();
         for (index, value) in list.iter().enumerate() {
-            let pointer = child(pointer, index.to_string());
-            steps.extend(self.step(value, pointer, index, depth, names, diagnostics));
+            let step = Members::of(value, &child(&place, index.to_string()), members.report);
+            steps.extend(step.and_then(|step| self.step(step, index, names)));
         }
+        self.depth -= 1;
         steps
     }
 
-    fn step(
-        &mut self,
-        value: &Value,
-        pointer: String,
-        index: usize,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<Step> {
-        let has = |name: &str| value.get(name).is_some_and(|value| !value.is_null());
-        if !["tool", "for_each", "choose", "wait"].into_iter().any(has) {
-            let other = OTHER_STEPS.iter().find(|(other, _)| has(other));
-            if let Some((other, meant)) = other {
-                let message = format!("There is no field {other} here.");
-                let example = match *meant {
-                    "for_each" => A_LOOP,
-                    "wait" => A_PAUSE,
-                    _ => A_CHOICE,
-                };
-                let error = Diagnostic::error(
-                    Code::UnknownField,
-                    child(&pointer, other),
-                    message,
-                    format!("A step of this kind is {example}."),
-                );
-                diagnostics.push(error.meaning(Some(meant)));
-                // The step as a whole was not understood.
-                diagnostics.push(Diagnostic::error(
-                    Code::MissingField,
-                    pointer,
-                    "The step has neither a tool nor for_each, choose or wait.",
-                    "Write one of them.",
-                ));
-                return None;
-            }
-        }
-        let members = Members::of(value, &pointer, diagnostics)?;
+    fn step(&mut self, members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<Step> {
+        let has = |name: &str| members.present(name).is_some();
         if has("for_each") {
-            self.for_each(members, pointer, index, depth, names).map(Step::ForEach)
-        } else if has("choose") {
-            self.choose(members, pointer, index, depth, names).map(Step::Choose)
-        } else if has("wait") {
-            self.wait(members, pointer, index, names).map(Step::Wait)
-        } else {
-            let mut action = Self::action(members, pointer, index);
-            if let Some(id) = &action.id {
-                self.take_id(id, &action.pointer, index, diagnostics);
-            }
-            if let Some(output) = &action.output_as {
-                let place = child(&action.pointer, "output_as");
-                self.take_name(output, (&place, "output"), index, names, diagnostics);
-            }
-            if let Some(catch) = value.get("catch").filter(|catch| !catch.is_null()) {
-                let place = child(&action.pointer, "catch");
-                action.catch = self.catch(catch, &place, depth, names, diagnostics);
-            }
-            Some(Step::Action(action))
+            return self.for_each(members, index, names).map(Step::ForEach);
         }
+        if has("choose") {
+            return self.choose(members, index, names).map(Step::Choose);
+        }
+        if has("wait") {
+            return self.wait(members, index, names).map(Step::Wait);
+        }
+        let mut others = OTHER_STEPS.iter().flat_map(|(meant, others)| others.iter().map(move |other| (meant, other)));
+        let Some((meant, other)) = others.find(|(_, other)| !has("tool") && has(other)) else {
+            return Some(Step::Action(self.action(members, index, names)));
+        };
+        let message = format!("There is no field {other} here.");
+        let example = match *meant {
+            "for_each" => A_LOOP,
+            "wait" => A_PAUSE,
+            _ => A_CHOICE,
+        };
+        let hint = format!("A step of this kind is {example}.");
+        let error = Diagnostic::error(Code::UnknownField, members.path(other), message, hint);
+        members.report.push(error.meaning(Some(meant)));
+        // The step as a whole was not understood.
+        let message = "The step has neither a tool nor for_each, choose or wait.";
+        members.report.push(Diagnostic::error(Code::MissingField, members.place(), message, "Write one of them."));
+        None
     }
 
     fn id(members: &mut Members<'_, '_>, index: usize) -> Option<String> {
@@ -228,37 +169,37 @@ impl<'v> StepReader<'v> {
     }
 
     /// Reports an id that another step has.
-    fn take_id(&mut self, id: &str, pointer: &str, index: usize, diagnostics: &mut Diagnostics) {
-        if self.ids.insert(id.to_owned()) {
-            return;
-        }
+    fn take_id(&mut self, id: Option<&String>, index: usize, members: &mut Members<'_, '_>) {
+        let Some(id) = id.filter(|id| !self.ids.insert((*id).clone())) else { return };
         let free = format!("{id}_{}", index + 1);
         let hint = format!("Give it an id of its own, for example \"{free}\".");
         let message = format!("An earlier action already has the id {id}.");
-        let error = Diagnostic::error(Code::DuplicateId, child(pointer, "id"), message, hint);
-        diagnostics.push(error.found(&id.into()).instead(free));
+        let error = Diagnostic::error(Code::DuplicateId, members.path("id"), message, hint);
+        members.report.push(error.found(&id.as_str().into()).instead(free));
     }
 
     /// Reports a name of an output or item that is reserved or taken.
     fn take_name(
         &self,
-        name: &str,
-        (pointer, what): (&str, &str),
+        name: Option<&String>,
+        field: &str,
         index: usize,
-        names: &mut BTreeSet<String>,
-        diagnostics: &mut Diagnostics,
+        names: &mut Names,
+        members: &mut Members<'_, '_>,
     ) {
-        check_name(name, pointer, what, diagnostics);
+        let Some(name) = name else { return };
+        let place = members.path(field);
+        check_name(name, &place, if field == "as" { "item" } else { "output" }, members.report);
         let taken = if self.variables.contains_key(name) { Some("a variable") } else { None };
-        let taken = if names.insert(name.to_owned()) { taken } else { Some("the output of an earlier action") };
+        let taken = if names.insert(name.clone()) { taken } else { Some("the output of an earlier action") };
         if let Some(taken) = taken {
             let message = format!("{name} is already the name of {taken}.");
             let hint = format!("Choose another name, for example \"{name}_{}\".", index + 1);
-            diagnostics.push(Diagnostic::error(Code::DuplicateName, pointer, message, hint));
+            members.report.push(Diagnostic::error(Code::DuplicateName, place, message, hint));
         }
     }
 
-    fn action(mut members: Members<'_, '_>, pointer: String, index: usize) -> Action {
+    fn action(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Action {
         let id = Self::id(&mut members, index);
         let tool = members.required_text("tool", LONGEST_TOOL, "\"slack_post_message\"");
         let (parameters_field, parameters) = members.get_either("parameters", "params");
@@ -267,17 +208,19 @@ impl<'v> StepReader<'v> {
             .cloned()
             .unwrap_or_default();
         let output_as = members.text("output_as", LONGEST_ID, "\"found_rows\"");
-        let condition = condition(&mut members);
+        let condition = condition(&mut members, "condition");
         let approval = limits::approval(&mut members);
         let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
         let on_error = on_error(&mut members);
         let retries = members.whole("retries", &(0..=MOST_RETRIES), "2").unwrap_or_default();
         let retries = u32::try_from(retries).unwrap_or_default();
-        // Read after the action's own fields.
         members.get("catch");
         members.finish();
+        self.take_id(id.as_ref(), index, &mut members);
+        self.take_name(output_as.as_ref(), "output_as", index, names, &mut members);
+        let catch = self.catch(&mut members, names);
         Action {
-            pointer,
+            pointer: members.place().to_owned(),
             id,
             tool,
             parameters_field,
@@ -288,18 +231,11 @@ impl<'v> StepReader<'v> {
             timeout_seconds,
             on_error,
             retries,
-            catch: Vec::new(),
+            catch,
         }
     }
 
-    fn for_each(
-        &mut self,
-        mut members: Members<'_, '_>,
-        pointer: String,
-        index: usize,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-    ) -> Option<ForEach> {
+    fn for_each(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<ForEach> {
         let id = Self::id(&mut members, index);
         let list = list_of_items(&mut members);
         let item = members.text("as", LONGEST_ID, "\"row\"");
@@ -316,38 +252,26 @@ impl<'v> StepReader<'v> {
         let at_once = members.whole("at_once", &(1..=MOST_AT_ONCE), "5").unwrap_or(1);
         let on_error = on_error(&mut members);
         let output_as = members.text("output_as", LONGEST_ID, "\"answers\"");
-        let condition = condition(&mut members);
-        for field in ["tool", "parameters", "params"] {
-            members.refuse(field, "a loop calls tools in its actions");
-        }
-        let steps = members.required("actions", "[{\"id\", \"tool\", \"parameters\"}]");
-        if let Some(id) = &id {
-            self.take_id(id, &pointer, index, members.report);
-        }
+        let condition = condition(&mut members, "condition");
+        members.refuse(&["tool", "parameters", "params"], "a loop calls tools in its actions");
+        members.required("actions", "[{\"id\", \"tool\", \"parameters\"}]");
+        self.take_id(id.as_ref(), index, &mut members);
         let mut inner = names.clone();
-        let as_place = child(&pointer, "as");
         let item = item.unwrap_or_else(|| USUAL_ITEM.to_owned());
-        self.take_name(&item, (&as_place, "item"), index, &mut inner, members.report);
-        if let Some(output) = &output_as {
-            let place = child(&pointer, "output_as");
-            self.take_name(output, (&place, "output"), index, names, members.report);
-            inner.insert(output.clone());
-        }
-        let place = members.path("actions");
-        let steps = steps
-            .map(|steps| self.list(steps, &place, false, depth + 1, &mut inner, members.report))
-            .unwrap_or_default();
-        let catch = self.catch_of(&mut members, depth, names);
+        self.take_name(Some(&item), "as", index, &mut inner, &mut members);
+        self.take_name(output_as.as_ref(), "output_as", index, names, &mut members);
+        inner.extend(output_as.clone());
+        let steps = self.list(&mut members, "actions", false, &mut inner);
+        let catch = self.catch(&mut members, names);
         members.finish();
-        let max_items = usize::try_from(max_items).unwrap_or_default();
         Some(ForEach {
-            pointer,
+            pointer: members.place().to_owned(),
             id: id?,
             list: list?,
             item,
             key,
             steps,
-            max_items,
+            max_items: usize::try_from(max_items).unwrap_or_default(),
             at_once: usize::try_from(at_once).unwrap_or(1),
             on_error,
             output_as,
@@ -356,97 +280,60 @@ impl<'v> StepReader<'v> {
         })
     }
 
-    fn choose(
-        &mut self,
-        mut members: Members<'_, '_>,
-        pointer: String,
-        index: usize,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-    ) -> Option<Choose> {
+    fn choose(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<Choose> {
         const BRANCHES: &str = "[{\"when\": {\"path\", \"op\", \"value\"}, \"actions\": [...]}]";
         let id = Self::id(&mut members, index);
-        for field in ["tool", "parameters", "params", "output_as"] {
-            members.refuse(field, "a choice has them in its actions");
-        }
-        members.refuse("condition", "each branch has its own condition in when");
+        members.refuse(&["tool", "parameters", "params", "output_as"], "a choice has them in its actions");
+        members.refuse(&["condition"], "each branch has its own condition in when");
         let branches = members.required("choose", BRANCHES);
-        let otherwise = members.get("otherwise");
-        if let Some(id) = &id {
-            self.take_id(id, &pointer, index, members.report);
-        }
+        members.get("otherwise");
+        self.take_id(id.as_ref(), index, &mut members);
         let before = names.clone();
-        let place = members.path("choose");
-        let listed = match branches.map(|branches| (branches, branches.as_array())) {
-            Some((_, Some(list))) if !list.is_empty() && list.len() <= MOST_BRANCHES => list.as_slice(),
-            Some((branches, _)) => {
-                let expected = format!("a list of 1 to {MOST_BRANCHES} branches");
-                members.report.push(wrong_type(&place, branches, &expected, BRANCHES));
-                return None;
-            }
-            None => return None,
+        let (place, branches) = (members.path("choose"), branches?);
+        let listed = branches.as_array().filter(|list| !list.is_empty() && list.len() <= MOST_BRANCHES);
+        let Some(listed) = listed else {
+            let expected = format!("a list of 1 to {MOST_BRANCHES} branches");
+            members.report.push(wrong_type(&place, branches, &expected, BRANCHES));
+            return None;
         };
         let mut read = Vec::new();
         for (number, branch) in listed.iter().enumerate() {
             let pointer = child(&place, number.to_string());
             let mut inner = before.clone();
             let Some(mut branch) = Members::of(branch, &pointer, members.report) else { continue };
-            let when = branch.required("when", "{\"path\": \"event.kind\", \"op\": \"==\", \"value\": \"bug\"}");
-            let when_place = branch.path("when");
-            let when = when.and_then(|when| Condition::read(when, &when_place, branch.report));
-            let steps = branch.required("actions", "[{\"id\", \"tool\", \"parameters\"}]");
-            let steps_place = branch.path("actions");
-            let steps = steps
-                .map(|steps| self.list(steps, &steps_place, true, depth + 1, &mut inner, branch.report))
-                .unwrap_or_default();
+            branch.required("when", "{\"path\": \"event.kind\", \"op\": \"==\", \"value\": \"bug\"}");
+            let when = condition(&mut branch, "when");
+            branch.required("actions", "[{\"id\", \"tool\", \"parameters\"}]");
+            let steps = self.list(&mut branch, "actions", true, &mut inner);
             branch.finish();
             names.extend(inner);
             read.extend(when.map(|when| Branch { when, steps }));
         }
-        let place = members.path("otherwise");
         let mut inner = before;
-        let otherwise = otherwise
-            .map(|steps| self.list(steps, &place, true, depth + 1, &mut inner, members.report))
-            .unwrap_or_default();
+        let otherwise = self.list(&mut members, "otherwise", true, &mut inner);
         names.extend(inner);
-        let catch = self.catch_of(&mut members, depth, names);
+        let catch = self.catch(&mut members, names);
         members.finish();
-        Some(Choose { pointer, id: id?, branches: read, otherwise, catch })
+        Some(Choose { pointer: members.place().to_owned(), id: id?, branches: read, otherwise, catch })
     }
-}
 
-impl StepReader<'_> {
-    fn wait(
-        &mut self,
-        mut members: Members<'_, '_>,
-        pointer: String,
-        index: usize,
-        names: &mut BTreeSet<String>,
-    ) -> Option<Wait> {
+    fn wait(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<Wait> {
         let id = Self::id(&mut members, index);
-        let condition = condition(&mut members);
-        for field in ["tool", "parameters", "params"] {
-            members.refuse(field, "a pause calls no tool");
-        }
-        let place = members.path("wait");
+        let condition = condition(&mut members, "condition");
+        members.refuse(&["tool", "parameters", "params"], "a pause calls no tool");
         let value = members.required("wait", "{\"minutes\": 30}");
         let awaits_event = value.and_then(|value| value.get("for_event")).is_some_and(|event| !event.is_null());
-        let until = value.and_then(|value| wait_until(value, &place, members.report));
+        let until = value.and_then(|value| wait_until(value, &members.path("wait"), members.report));
         let output_as = if awaits_event {
             members.text("output_as", LONGEST_ID, "\"payment\"")
         } else {
-            members.refuse("output_as", "only the event of for_event is an output");
+            members.refuse(&["output_as"], "only the event of for_event is an output");
             None
         };
-        if let Some(output) = &output_as {
-            let place = child(&pointer, "output_as");
-            self.take_name(output, (&place, "output"), index, names, members.report);
-        }
-        if let Some(id) = &id {
-            self.take_id(id, &pointer, index, members.report);
-        }
+        self.take_name(output_as.as_ref(), "output_as", index, names, &mut members);
+        self.take_id(id.as_ref(), index, &mut members);
         members.finish();
-        Some(Wait { pointer, id: id?, until: until?, output_as, condition })
+        Some(Wait { pointer: members.place().to_owned(), id: id?, until: until?, output_as, condition })
     }
 }
 
@@ -462,8 +349,7 @@ fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Opti
         members.error(Code::InvalidValue, "until", message, hint);
     }
     let event = members.get("for_event");
-    let event_place = members.path("for_event");
-    let event = event.map(|event| awaited_event(event, &event_place, members.report));
+    let event = event.map(|event| awaited_event(event, &members.path("for_event"), members.report));
     let given = ["minutes", "until", "for_event"].into_iter().filter(|name| members.given(name).is_some()).count();
     if given != 1 {
         let message = if given == 0 {
@@ -487,7 +373,7 @@ fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Opti
 fn awaited_event(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<AwaitedEvent> {
     let mut members = Members::of(value, place, diagnostics)?;
     if members.given("hook").is_none() {
-        members.refuse("params", "a wait deploys no trigger");
+        members.refuse(&["params"], "a wait deploys no trigger");
     }
     let trigger = webhook(&mut members);
     if members.given("timeout").is_none() {
@@ -501,10 +387,8 @@ fn awaited_event(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> O
     Some(AwaitedEvent { service, event_type, filters, written_filters, timeout: timeout? })
 }
 
-fn condition(members: &mut Members<'_, '_>) -> Option<Condition> {
-    let condition = members.get("condition");
-    let place = members.path("condition");
-    condition.and_then(|condition| Condition::read(condition, &place, members.report))
+fn condition(members: &mut Members<'_, '_>, name: &'static str) -> Option<Condition> {
+    Condition::read(members.get(name)?, &members.path(name), members.report)
 }
 
 fn on_error(members: &mut Members<'_, '_>) -> OnError {
@@ -533,8 +417,8 @@ fn list_of_items(members: &mut Members<'_, '_>) -> Option<Value> {
             None
         }
         value => {
-            let place = members.path("for_each");
-            members.report.push(wrong_type(&place, value, "a template for a list, or a list", EXAMPLE));
+            let expected = "a template for a list, or a list";
+            members.report.push(wrong_type(&members.path("for_each"), value, expected, EXAMPLE));
             None
         }
     }

@@ -18,7 +18,6 @@ const LOWERING: usize = 8;
 /// Minimal cost of a clause.
 const LEAST_OF_A_CLAUSE: usize = 64;
 
-/// The result of a clause, with the values that it compared.
 pub(super) struct Decided<'d> {
     pub(super) holds: bool,
     /// Filled in, unless no comparison took place.
@@ -27,27 +26,29 @@ pub(super) struct Decided<'d> {
     pub(super) basis: Basis,
 }
 
-/// The reason for the result of a clause.
 pub(super) enum Basis {
     Comparison,
     /// No comparison took place, because of this.
     Nothing(String),
-    /// The found value is no list.
     NoList,
     /// The item of the found list that decides, if there is one.
     Items(Option<usize>),
 }
 
 impl Condition {
-    /// Whether it holds. Stops at the first clause that decides.
     pub(super) fn holds(&self, data: &Data<'_>, work: &Work) -> Result<bool, OverBound> {
+        self.holds_if(&|clause| Ok(clause.decided(data, work)?.holds))
+    }
+
+    /// Whether it holds if `holds` tells which clauses do. Stops at the first clause that decides.
+    pub(super) fn holds_if(&self, holds: &dyn Fn(&Clause) -> Result<bool, OverBound>) -> Result<bool, OverBound> {
         let (conditions, decides) = match self {
-            Self::Clause(clause) => return Ok(clause.decided(data, work)?.holds),
+            Self::Clause(clause) => return holds(clause),
             Self::All(conditions) => (conditions, false),
             Self::Any(conditions) => (conditions, true),
         };
         for condition in conditions {
-            if condition.holds(data, work)? == decides {
+            if condition.holds_if(holds)? == decides {
                 return Ok(decides);
             }
         }
@@ -129,7 +130,6 @@ impl Clause {
         })
     }
 
-    /// The templates in the value.
     fn templates(&self) -> impl Iterator<Item = Template> {
         texts_of(&self.value).into_iter().filter(|text| text.contains("{{")).map(|text| Template::parse(text).0)
     }

@@ -72,20 +72,10 @@ impl Condition {
     }
 
     fn may_hold(&self, data: &Data<'_>, work: &Work) -> Result<bool, OverBound> {
-        let (conditions, decides) = match self {
-            Self::Clause(clause) => {
-                let lacks = clause.lacking(data).is_some_and(|lacking| !lacking.is_wanted());
-                return Ok(lacks || self.holds(data, work)?);
-            }
-            Self::All(conditions) => (conditions, false),
-            Self::Any(conditions) => (conditions, true),
-        };
-        for condition in conditions {
-            if condition.may_hold(data, work)? == decides {
-                return Ok(decides);
-            }
-        }
-        Ok(!decides)
+        self.holds_if(&|clause| {
+            let lacks = clause.lacking(data).is_some_and(|lacking| !lacking.is_wanted());
+            Ok(lacks || clause.decided(data, work)?.holds)
+        })
     }
 
     /// # Errors
@@ -102,22 +92,15 @@ impl Condition {
     }
 
     fn explained_within(&self, data: &Data<'_>, work: &Work, budget: usize) -> Result<Explained, OverBound> {
-        let each = |conditions: &[Self]| -> Result<Vec<Explained>, OverBound> {
-            conditions.iter().map(|condition| condition.explained_within(data, work, budget)).collect()
+        let (conditions, operator, decides) = match self {
+            Self::Clause(clause) => return Ok(Explained::Clause(clause.explained(data, work, budget)?)),
+            Self::All(conditions) => (conditions, "AND", false),
+            Self::Any(conditions) => (conditions, "OR", true),
         };
-        Ok(match self {
-            Self::Clause(clause) => Explained::Clause(clause.explained(data, work, budget)?),
-            Self::All(conditions) => {
-                let clauses = each(conditions)?;
-                let holds = clauses.iter().all(Explained::holds);
-                Explained::Group(Explanation { holds, operator: "AND".to_owned(), clauses })
-            }
-            Self::Any(conditions) => {
-                let clauses = each(conditions)?;
-                let holds = clauses.iter().any(Explained::holds);
-                Explained::Group(Explanation { holds, operator: "OR".to_owned(), clauses })
-            }
-        })
+        let clauses = conditions.iter().map(|condition| condition.explained_within(data, work, budget));
+        let clauses: Vec<Explained> = clauses.collect::<Result<_, _>>()?;
+        let holds = clauses.iter().any(|clause| clause.holds() == decides) == decides;
+        Ok(Explained::Group(Explanation { holds, operator: operator.to_owned(), clauses }))
     }
 }
 
@@ -142,7 +125,6 @@ impl Clause {
         Ok(self.told((value.map(|value| fitted(&value, budget)), shown), holds, &was, budget))
     }
 
-    /// The deciding item in words.
     fn about(
         &self,
         items: &[Value],

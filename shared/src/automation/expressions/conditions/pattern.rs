@@ -14,7 +14,6 @@ const COMPACT: usize = 4_096;
 /// Cost of compiling, per byte of the program.
 const COMPILING: usize = 4;
 
-/// A compiled regular expression.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     regex: Regex,

@@ -109,10 +109,8 @@ impl<'a> ActionRun<'a> {
     }
 
     pub(super) fn enter_loop(&mut self, each: &'a Loop, result: &ActionResult, output: Option<Value>) {
-        if let Some(became) = without_output(result.status) {
-            if let Some(name) = &each.output_as {
-                self.outputs.lack(name, &each.id, became);
-            }
+        if without_output(result.status).is_some() {
+            self.give(each.output_as.as_deref(), result, None);
             if result.status != ActionStatus::Skipped {
                 self.failed(result);
                 let stops = (each.on_error == OnError::Stop)
@@ -124,10 +122,7 @@ impl<'a> ActionRun<'a> {
         let Some(Value::Array(items)) = output else { return };
         let items: Vec<(String, Value)> = result.keys.iter().cloned().zip(items).collect();
         if items.is_empty() {
-            if let Some(name) = &each.output_as {
-                self.outputs.give(name, Value::Array(Vec::new()));
-            }
-            return;
+            return self.give(each.output_as.as_deref(), result, Some(Value::Array(Vec::new())));
         }
         let mut going = OpenLoop {
             each,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{LARGEST_OUTPUT, LONGEST_ERROR, with_error};
+use super::{LARGEST_OUTPUT, LONGEST_ERROR, new_result, with_error};
 use crate::{
     automation::definition::Action,
     clients,
@@ -93,29 +93,12 @@ impl PlannedAction<'_> {
 
     fn result(&self, status: ActionStatus, started_at: Timestamp) -> ActionResult {
         let arguments = (!self.arguments.is_empty()).then(|| Value::Object(self.arguments.clone()).to_string());
+        let of = (StepKind::Action, self.tool);
         ActionResult {
-            index: self.index,
-            action_id: self.action_id.clone(),
-            tool: self.tool.to_owned(),
             status,
             arguments,
-            output: None,
-            error: None,
             condition_result: self.condition_result.clone(),
-            execution_id: None,
-            attempts: 0,
-            redact: Vec::new(),
-            outage: false,
-            kind: StepKind::Action,
-            path: (self.id != self.action_id).then(|| self.id.clone()),
-            keys: Vec::new(),
-            under_way: Vec::new(),
-            note: None,
-            // No tool was called.
-            had_no_effect: true,
-            kept_from: None,
-            started_at,
-            duration_ms: 0,
+            ..new_result(self.index, of, &self.action_id, self.id.clone(), started_at)
         }
     }
 

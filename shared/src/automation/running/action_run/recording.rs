@@ -89,7 +89,7 @@ impl<'a> ActionRun<'a> {
     }
 
     /// Gives or withholds the output of a step, by its outcome.
-    fn give(&mut self, name: Option<&str>, result: &ActionResult, output: Option<Value>) {
+    pub(super) fn give(&mut self, name: Option<&str>, result: &ActionResult, output: Option<Value>) {
         let Some(name) = name else { return };
         match without_output(result.status) {
             Some(became) => self.outputs.lack(name, &result.action_id, became),

@@ -95,7 +95,7 @@ impl PipedreamAction {
         }
     }
 
-    /// Gives untyped parameters the types of their props, and turns single values into lists where the prop is a list.
+    /// Gives untyped parameters and items the types of their props, and turns single values into lists where the prop is a list.
     pub(super) fn take_types(&mut self, action: &PipedreamComponent) {
         for prop in action.props() {
             let item = prop.kind.strip_suffix("[]");
@@ -104,6 +104,7 @@ impl PipedreamAction {
             }
             match self.params.get_mut(&prop.name) {
                 Some(Parameter::Fixed { value, .. }) if item.is_some() => wrap(value),
+                Some(Parameter::ArrayExtendable { declared_item, .. }) => *declared_item = item_of(&prop.kind),
                 Some(Parameter::Ai { schema, .. }) if *schema == plain("string") => {
                     if let Some(typed) = schema_of(&prop.kind) {
                         *schema = typed;
@@ -118,6 +119,7 @@ impl PipedreamAction {
     pub(in super::super) fn with_lists(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let is_list = |name: &String| match self.params.get(name) {
             Some(Parameter::Ai { schema, .. }) => schema.get("type").is_some_and(|kind| kind == "array"),
+            Some(Parameter::ArrayExtendable { .. }) => true,
             _ => false,
         };
         let given = arguments.iter().map(|(name, value)| {
@@ -149,11 +151,19 @@ fn plain(kind: &str) -> Map<String, Value> {
 fn schema_of(kind: &str) -> Option<Map<String, Value>> {
     match kind {
         "integer" | "boolean" | "object" => Some(plain(kind)),
-        "string[]" | "integer[]" => {
+        _ => {
             let mut list = plain("array");
-            list.insert("items".into(), json!({"type": kind.trim_end_matches("[]")}));
+            list.insert("items".into(), json!({"type": item_of(kind)?}));
             Some(list)
         }
+    }
+}
+
+/// The type of an item of a prop that is a list.
+fn item_of(kind: &str) -> Option<&'static str> {
+    match kind {
+        "string[]" => Some("string"),
+        "integer[]" => Some("integer"),
         _ => None,
     }
 }
@@ -206,5 +216,36 @@ fn fits(kind: &str, value: &Value) -> bool {
         // A single value becomes a list.
         ("string[]" | "integer[]", one) => fits(kind.trim_end_matches("[]"), one),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extended_list_has_the_items_of_its_prop() {
+        let labelled = json!({"__lv": {"label": "Sheet 1", "value": 1}});
+        for (kind, fixed, item) in [
+            ("integer[]", json!([]), "integer"),
+            ("integer[]", json!([1, 2]), "integer"),
+            ("integer[]", json!([labelled]), "integer"),
+            ("string[]", json!([labelled]), "string"),
+            ("any", json!([1]), "integer"),
+        ] {
+            let component =
+                json!({"key": "k", "version": "1.0.0", "configurable_props": [{"name": "ids", "type": kind}]});
+            let component: PipedreamComponent = serde_json::from_value(component).unwrap();
+            let extension = json!({"enabled": true, "prompt": "More"});
+            let mut action: PipedreamAction = serde_json::from_value(json!({
+                "pipedreamMetadata": {"app": "a", "accountId": "apn_1", "actionKey": "k"},
+                "params": {"ids": {"mode": "array_extendable", "fixedValues": fixed, "aiExtension": extension}},
+            }))
+            .unwrap();
+            action.take_types(&component);
+            let (property, _) = action.params["ids"].property().unwrap();
+            assert_eq!(property["items"], json!({"type": item}), "{kind}");
+            assert_eq!(action.with_lists(&Map::from_iter([("ids".to_owned(), json!(3))]))["ids"], json!([3]));
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! A per-process cache of search indexes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::{sync::Mutex, time::timeout};
+use tokio::time::timeout;
 
 use super::index::{Builder, Index};
 use crate::{
@@ -25,8 +25,12 @@ pub struct Knowledge {
 
 impl Knowledge {
     pub fn new(bases: KnowledgeBases, entries: KnowledgeEntries) -> Self {
-        let cache = IndexCache { largest: LARGEST_SHELF, indexes: Vec::new(), unfinished: Vec::new() };
-        Self { bases, entries, cache: Arc::new(Mutex::new(cache)) }
+        Self { bases, entries, cache: Arc::new(Mutex::new(IndexCache::new(LARGEST_SHELF))) }
+    }
+
+    /// Never held during a build.
+    fn cache(&self) -> MutexGuard<'_, IndexCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The base and its index; no index if it could not be read in time, and then the next request reads on. A cached index
@@ -41,21 +45,27 @@ impl Knowledge {
         deadline: Deadline,
     ) -> Result<(KnowledgeBase, Option<Arc<Index>>)> {
         let base = self.bases.get(organization, id).await?;
-        // Held during the build, so that concurrent requests share the index.
-        let Ok(mut cache) = timeout(deadline.remaining(), self.cache.lock()).await else { return Ok((base, None)) };
-        if let Some(index) = cache.take(id, base.version) {
+        let cached = self.cache().take(id, base.version);
+        if let Some(index) = cached {
+            return Ok((base, Some(index)));
+        }
+        // Concurrent requests share the index.
+        let turn = self.cache().turn(id);
+        let Ok(_building) = timeout(deadline.remaining(), turn.lock()).await else { return Ok((base, None)) };
+        let built = self.cache().take(id, base.version);
+        if let Some(index) = built {
             return Ok((base, Some(index)));
         }
         // Entries may be newer than `base.version`; the next query then sees a new version and rebuilds.
-        let mut begun = cache.take_unfinished(&base);
+        let mut begun = self.cache().take_unfinished(&base);
         let Unfinished { builder, place, .. } = &mut begun;
         let read = self.entries.each(organization, id, place, deadline, |entry| builder.add(&entry)).await;
         if !matches!(read, Ok(true)) {
-            cache.put_unfinished(begun);
+            self.cache().put_unfinished(begun);
             return read.map(|_too_late| (base, None));
         }
         let index = Arc::new(begun.builder.finish());
-        cache.put(id, base.version, Arc::clone(&index));
+        self.cache().put(id, base.version, Arc::clone(&index));
         Ok((base, Some(index)))
     }
 }
@@ -66,6 +76,8 @@ struct IndexCache {
     indexes: Vec<Kept>,
     /// Indexes that are not finished, the newest last.
     unfinished: Vec<Unfinished>,
+    /// Of builds under way.
+    turns: Vec<(KnowledgeBaseId, Weak<tokio::sync::Mutex<()>>)>,
 }
 
 struct Unfinished {
@@ -83,6 +95,21 @@ struct Kept {
 }
 
 impl IndexCache {
+    fn new(largest: usize) -> Self {
+        Self { largest, indexes: Vec::new(), unfinished: Vec::new(), turns: Vec::new() }
+    }
+
+    /// The lock of one base's build.
+    fn turn(&mut self, base: KnowledgeBaseId) -> Arc<tokio::sync::Mutex<()>> {
+        self.turns.retain(|(_, turn)| turn.strong_count() > 0);
+        let waiting = self.turns.iter().find(|(of, _)| *of == base).and_then(|(_, turn)| turn.upgrade());
+        waiting.unwrap_or_else(|| {
+            let turn = Arc::default();
+            self.turns.push((base, Arc::downgrade(&turn)));
+            turn
+        })
+    }
+
     /// The index at this version. An index of another version is obsolete and is dropped.
     fn take(&mut self, base: KnowledgeBaseId, version: u64) -> Option<Arc<Index>> {
         let at = self.indexes.iter().position(|kept| kept.base == base)?;
@@ -136,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_index_holds_for_its_version_only() {
-        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: Vec::new() };
+        let mut cache = IndexCache::new(10_000);
         let base = KnowledgeBaseId::generate();
         cache.put(base, 1, index());
         assert!(cache.take(base, 1).is_some() && cache.take(base, 1).is_some());
@@ -147,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_least_lately_used_goes_first_and_the_newest_stays() {
-        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: Vec::new() };
+        let mut cache = IndexCache::new(10_000);
         let [one, two, three] = std::array::from_fn(|_| KnowledgeBaseId::generate());
         cache.put(one, 1, index());
         cache.put(two, 1, index());
