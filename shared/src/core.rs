@@ -11,6 +11,7 @@ pub mod fields;
 pub mod invocation;
 pub mod json_schema;
 pub mod models;
+pub mod names;
 pub mod numbering;
 pub mod opt_out;
 pub mod placeholder;

@@ -17,8 +17,8 @@ pub mod store;
 mod tools;
 
 pub use self::core::{
-    backoff, config, cut, deadline, declared, described, error, fields, invocation, json_schema, models, numbering,
-    opt_out, placeholder, ranking, redaction, telemetry,
+    backoff, config, cut, deadline, declared, described, error, fields, invocation, json_schema, models, names,
+    numbering, opt_out, placeholder, ranking, redaction, telemetry,
 };
 pub use chat::planner;
 pub use entry::{direct_invocation, http, queue};

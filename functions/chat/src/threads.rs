@@ -8,7 +8,7 @@ use shared::{
     chat::{CalledTool, LONGEST_THREAD, PendingAction, RunningTurnView, running_view, unanswered},
     described::{Described, Schemas, json},
     http::{Answers, Asked, Found, Gone, Operation, Paged, Part, Reply, Shown, operation},
-    models::{ChatRole, Member, PendingCall, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
+    models::{Member, PendingCall, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
     planner::Widget,
     store::{Cursor, Page},
 };
@@ -114,15 +114,10 @@ struct ThreadMessageView {
 
 impl From<&ThreadMessage> for ThreadMessageView {
     fn from(message: &ThreadMessage) -> Self {
-        let role = match message.role {
-            ChatRole::User => "user",
-            ChatRole::Assistant => "assistant",
-            ChatRole::Unknown => "unknown",
-        };
         let parsed = |text: Option<&str>| -> Option<Value> { text.and_then(|text| serde_json::from_str(text).ok()) };
         Self {
             number: message.number,
-            role,
+            role: message.role.as_str(),
             content: message.content.clone(),
             tools: message.results().iter().map(CalledTool::from).collect(),
             widget: parsed(message.widget.as_deref()),

@@ -115,7 +115,7 @@ impl Asset {
         });
         if let Some(coding) = coding {
             tag.push('-');
-            tag.push_str(coding.name());
+            tag.push_str(coding.as_str());
         }
         tag.push('"');
         tag

@@ -116,7 +116,7 @@ fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
     } else {
         let reply = Reply::of(200, file.kind, file.bytes(coding));
         match coding {
-            Some(coding) => reply.with_headers([("content-encoding", coding.name().to_owned())]),
+            Some(coding) => reply.with_headers([("content-encoding", coding.as_str().to_owned())]),
             None => reply,
         }
     };

@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::digest::{SHA256, digest};
-use shared::{http::Request, platform::ConsoleSettings};
+use shared::{http::Request, names::Names, platform::ConsoleSettings};
 
 /// The scripts and the style sheet that stand in the page.
 pub(crate) struct InPage {
@@ -58,19 +58,12 @@ fn origin(address: &str) -> Option<&str> {
 }
 
 /// How a file is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Coding {
     Gzip,
+    #[serde(rename = "br")]
     Brotli,
-}
-
-impl Coding {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Brotli => "br",
-        }
-    }
 }
 
 /// The codings that the browser takes (`Accept-Encoding`, RFC 9110, section 12.5.3).
@@ -82,8 +75,7 @@ pub(crate) fn taken(request: &Request) -> Vec<Coding> {
             .trim()
             .strip_prefix("q=")
             .is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0));
-        let known = [Coding::Gzip, Coding::Brotli];
-        known.into_iter().find(|known| coding.trim().eq_ignore_ascii_case(known.name()) && !refused)
+        Coding::ALL.into_iter().find(|known| coding.trim().eq_ignore_ascii_case(known.as_str()) && !refused)
     });
     codings.collect()
 }

@@ -164,8 +164,7 @@ fn check_condition(condition: &Value, example: Option<&Value>, pointer: &str, pr
     let op = fields.required_text("op", 40);
     let operator = op.as_deref().and_then(Operator::named);
     if op.is_some() && operator.is_none() {
-        let known: Vec<&str> = Operator::ALL.iter().map(|operator| operator.as_str()).collect();
-        fields.problem("op", format!("must be one of {}", known.join(", ")));
+        fields.problem("op", format!("must be one of {}", Operator::NAMES.join(", ")));
     }
     if operator.is_some_and(Operator::takes_value) {
         fields.required("value");

@@ -116,10 +116,7 @@ pub(crate) fn read_budgets(mut fields: Fields<'_>) -> Option<NewBudgets> {
         }
     }
     if changes.is_empty() {
-        fields.problem(
-            "runs_per_hour",
-            format!("is missing; give at least one of {}", Budget::ALL.map(Budget::as_str).join(", ")),
-        );
+        fields.problem("runs_per_hour", format!("is missing; give at least one of {}", Budget::NAMES.join(", ")));
     }
     fields.finish();
     Some(NewBudgets { slug: slug?, changes })

@@ -9,6 +9,7 @@ use shared::{
     fields::Fields,
     http::{Asked, Begun, Id, MaySend, operation},
     models::RunId,
+    names::{Names, UnknownName},
 };
 
 use crate::Deps;
@@ -30,7 +31,8 @@ pub(crate) struct RunRetry {
     confirm_unknown: Option<ActionIds>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Described, Names)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum RetriedVersion {
     Same,
     Active,
@@ -38,21 +40,12 @@ pub(crate) enum RetriedVersion {
 
 pub(crate) struct ActionIds(Vec<String>);
 
-shared::described! {
-    RetriedVersion => {"type": "string", "enum": ["same", "active"]},
-    ActionIds => {"type": "array", "maxItems": MOST_CONFIRMED, "items": {"type": "string"}},
-}
+shared::described!(ActionIds => {"type": "array", "maxItems": MOST_CONFIRMED, "items": {"type": "string"}});
 
 impl Given for RetriedVersion {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        match fields.text(name, 10)?.as_str() {
-            "same" => Some(Self::Same),
-            "active" => Some(Self::Active),
-            _ => {
-                fields.problem(name, "must be same or active");
-                None
-            }
-        }
+        let version = fields.text(name, 10)?.parse();
+        version.map_err(|unknown: UnknownName| fields.problem(name, unknown.to_string())).ok()
     }
 }
 

@@ -93,10 +93,8 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
             messages.push(json!({"id": id, "role": "activity", "activityType": "widget", "content": widget}));
         }
         let role = match role {
-            ChatRole::User => "user",
-            ChatRole::Assistant => "assistant",
-            // Of a newer version.
             ChatRole::Unknown => continue,
+            known => known.as_str(),
         };
         // The interrupt sends the present question to the person.
         let is_asked = asked.as_ref().is_some_and(|asked| {

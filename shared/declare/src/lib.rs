@@ -1,14 +1,15 @@
-//! Macros that declare routes, bodies, answers and a function's parts: `#[operation]`, `#[derive(Body)]`, `#[derive(Described)]` and
-//! `#[derive(Parts)]`.
+//! Macros that declare routes, bodies, answers, names, rows and a function's parts: `#[operation]`, `#[derive(Body)]`,
+//! `#[derive(Described)]`, `#[derive(Names)]`, `#[skip_serializing_none]` and `#[derive(Parts)]`.
 //!
-//! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs` and `described.rs`.
+//! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs`, `described.rs` and `names.rs`.
 
+mod names;
 mod operation;
 mod parts;
 mod structure;
 
 use proc_macro::TokenStream;
-use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, Lit, Meta, parse_macro_input};
+use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, ItemStruct, Lit, Meta, parse_macro_input};
 
 /// Declares the route of a handler: `#[operation(POST "/api/{slug}/members", Admin, also(409), resource(AddMember))]`.
 ///
@@ -46,6 +47,25 @@ pub fn body(item: TokenStream) -> TokenStream {
 pub fn described(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     structure::described(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// The names of an enum's variants, spelled as serde spells them: `ALL`, `NAMES`, `as_str`, `named`, `Display` and `FromStr`. For
+/// variants with data only `as_str`.
+///
+/// - `#[serde(rename_all = "…", rename = "…", alias = "…")]` work without serde too.
+/// - `#[names(never_given)]` on a variant: no text names it.
+/// - `#[names(problem = "…")]`: shown for an unknown name, in place of `must be one of …`.
+#[proc_macro_derive(Names, attributes(names, serde))]
+pub fn names(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    names::names(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Above `#[derive(Serialize)]`: leaves out each `None` of the struct, unless the field says otherwise.
+#[proc_macro_attribute]
+pub fn skip_serializing_none(_: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as ItemStruct);
+    structure::skip_serializing_none(item).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// `new(&Platform)` of a function's `Deps`, with each part by its type. `#[part(platform.deletion()?)]` makes a part otherwise.

@@ -19,9 +19,10 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream> {
 
 fn part(field: &Field) -> Result<TokenStream> {
     let (name, of) = (&field.ident, &field.ty);
-    let made = match field.attrs.iter().find(|attribute| attribute.path().is_ident("part")) {
-        Some(stated) => stated.parse_args::<Expr>()?.into_token_stream(),
-        None => quote!(<#of as ::shared::platform::PlatformPart>::of(platform)?),
+    let made = if let Some(stated) = field.attrs.iter().find(|attribute| attribute.path().is_ident("part")) {
+        stated.parse_args::<Expr>()?.into_token_stream()
+    } else {
+        quote!(<#of as ::shared::platform::PlatformPart>::of(platform)?)
     };
     Ok(quote!(#name: #made))
 }

@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{
-    Attribute, Data, DataEnum, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, MetaNameValue, Path, Result,
-    Token, Type, Variant, punctuated::Punctuated,
+    Attribute, Data, DataEnum, DeriveInput, Error, Expr, Field, Fields, Ident, ItemStruct, LitStr, MetaNameValue, Path,
+    Result, Token, Type, Variant, parse_quote, punctuated::Punctuated,
 };
 
 use crate::doc;
@@ -13,7 +13,7 @@ use crate::doc;
 type Keywords = Vec<(String, Expr)>;
 
 /// A type: the name of its schema, its doc comment and keywords, and how serde writes it.
-struct Whole {
+pub(crate) struct Whole {
     /// `MemberView` is described as `Member`, unless `#[schema(name = "…")]` says otherwise.
     component: String,
     /// Set by `name`: an enum with it has a schema of its own.
@@ -26,7 +26,7 @@ struct Whole {
 }
 
 impl Whole {
-    fn of(item: &DeriveInput) -> Result<Self> {
+    pub(crate) fn of(item: &DeriveInput) -> Result<Self> {
         let name = item.ident.to_string();
         let mut whole = Self {
             component: name.strip_suffix("View").unwrap_or(&name).to_owned(),
@@ -145,7 +145,7 @@ fn name_of(path: &Path) -> String {
 }
 
 /// Each word of `#[serde(word, word = "value")]`.
-fn serde(attributes: &[Attribute], mut found: impl FnMut(&str, Option<String>)) -> Result<()> {
+pub(crate) fn serde(attributes: &[Attribute], mut found: impl FnMut(&str, Option<String>)) -> Result<()> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         attribute.parse_nested_meta(|meta| {
             let value = meta.value().and_then(syn::parse::ParseBuffer::parse::<LitStr>).ok();
@@ -278,7 +278,7 @@ fn of_variant(variant: &Variant, whole: &Whole) -> Result<TokenStream> {
     }})
 }
 
-fn variant_name(variant: &Variant, whole: &Whole) -> Result<String> {
+pub(crate) fn variant_name(variant: &Variant, whole: &Whole) -> Result<String> {
     let plain = variant.ident.to_string();
     let mut name = match whole.case.as_deref() {
         Some("snake_case") => snake(&plain),
@@ -294,6 +294,23 @@ fn variant_name(variant: &Variant, whole: &Whole) -> Result<String> {
         }
     })?;
     Ok(name)
+}
+
+pub(crate) fn skip_serializing_none(mut item: ItemStruct) -> Result<TokenStream> {
+    if !item.attrs.iter().any(|attribute| attribute.path().is_ident("derive")) {
+        return Err(Error::new_spanned(&item.ident, "skip_serializing_none stands above derive"));
+    }
+    for field in &mut item.fields {
+        let mut has_its_own = false;
+        serde(&field.attrs, |word, _| has_its_own |= word.starts_with("skip_serializing"))?;
+        if let Type::Path(of) = &field.ty
+            && of.path.segments.last().is_some_and(|last| last.ident == "Option")
+            && !has_its_own
+        {
+            field.attrs.push(parse_quote!(#[serde(default, skip_serializing_if = "Option::is_none")]));
+        }
+    }
+    Ok(item.into_token_stream())
 }
 
 fn snake(pascal: &str) -> String {
@@ -314,4 +331,40 @@ fn camel(snake: &str) -> String {
         let (begin, rest) = word.split_at(word.len().min(1));
         name + &begin.to_ascii_uppercase() + rest
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped(item: ItemStruct) -> String {
+        skip_serializing_none(item).map_or_else(|error| error.to_string(), |tokens| tokens.to_string())
+    }
+
+    #[test]
+    fn an_absent_value_is_left_out_unless_its_field_says_otherwise() {
+        let row = skipped(parse_quote! {
+            #[derive(Serialize)]
+            struct Row {
+                id: String,
+                name: Option<String>,
+                #[serde(rename = "at")]
+                created_at: std::option::Option<u64>,
+                #[serde(default, skip_serializing)]
+                lease: Option<u64>,
+            }
+        });
+        assert_eq!(row.matches("skip_serializing_if").count(), 2, "{row}");
+        assert_eq!(row.matches("default").count(), 3, "{row}");
+    }
+
+    #[test]
+    fn below_its_derive_the_attribute_would_come_too_late() {
+        let row = skipped(parse_quote!(
+            struct Row {
+                name: Option<String>,
+            }
+        ));
+        assert_eq!(row, "skip_serializing_none stands above derive");
+    }
 }

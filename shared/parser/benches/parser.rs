@@ -40,7 +40,6 @@ const CALLS: [&str; 6] = [
 
 const JSON: &str = "updateRow(\"orders\", 48213, {\"status\": \"paid\", \"total\": 129.95, \"items\": [{\"sku\": \"A-1\", \"n\": 2}, {\"sku\": \"B-7\", \"n\": 1}], \"note\": null});\n";
 
-/// Repeats `unit` to a megabyte.
 fn megabyte(unit: &str) -> String {
     let mut text = unit.repeat(MEGABYTE / unit.len() + 1);
     text.truncate(MEGABYTE - MEGABYTE % unit.len());
@@ -59,7 +58,6 @@ fn dense(bytes: usize) -> String {
     text + "```\n"
 }
 
-/// Repeats blocks with one call each.
 fn blocks(call: &str, bytes: usize) -> String {
     let block = format!("I look it up.\n\n```tool\n{call}```\n\n");
     block.repeat(bytes / block.len())

@@ -51,7 +51,6 @@ fn brief(parsed: &Parsed) -> Vec<String> {
     calls(parsed).iter().map(brief).collect()
 }
 
-/// The calls and the errors of a block.
 fn wrong(calls: &str) -> (Vec<String>, Vec<String>) {
     let parsed = parse(&block(calls));
     (brief(&parsed), errors(&parsed))
@@ -65,7 +64,6 @@ fn value(literal: &str) -> Value {
     value.clone()
 }
 
-/// The only error of a literal.
 fn refused(literal: &str) -> String {
     let (calls, errors) = wrong(&format!("f({literal})"));
     assert_eq!((calls.len(), errors.len()), (0, 1), "{literal}: {calls:?} {errors:?}");

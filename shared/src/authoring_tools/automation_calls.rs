@@ -8,7 +8,7 @@ use super::{AgentToolAnswer, LARGEST_ANSWER};
 use crate::{
     Deadline, Error, Result,
     automation::{AutomationReader, CheckResult, Deployed, RunStarter, RunView, whole_run_view},
-    models::{Actor, AutomationId, AutomationStatus, Member, NotAnAutomationStatus, RunId, acting},
+    models::{Actor, AutomationId, AutomationStatus, Member, RunId, acting},
     store::{AutomationRuns, Cursor},
 };
 
@@ -25,7 +25,7 @@ pub struct AutomationTools {
 impl AutomationTools {
     pub(super) async fn list(&self, viewer: &Member, arguments: &Map<String, Value>) -> Result<AgentToolAnswer> {
         let status = text(arguments, "status").map(str::parse::<AutomationStatus>).transpose();
-        let status = status.map_err(|error: NotAnAutomationStatus| Error::invalid("status", error.to_string()))?;
+        let status = status.map_err(|error| Error::invalid("status", error.to_string()))?;
         let limit = arguments.get("limit").and_then(Value::as_i64).unwrap_or(USUAL_PAGE);
         if !(1..=LARGEST_PAGE).contains(&limit) {
             return Err(Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")));

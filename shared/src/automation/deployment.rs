@@ -571,11 +571,9 @@ fn listening(organization: OrganizationId, definition: &Definition, stored: &Val
 }
 
 fn trigger_type(definition: &Definition) -> String {
-    definition.trigger.as_ref().map_or("manual", Trigger::type_name).to_owned()
+    definition.trigger.as_ref().map_or("manual", Trigger::as_str).to_owned()
 }
 
-/// # Errors
-/// [`Error::Conflict`] if the automation is at another revision.
 pub fn at_revision(automation: &Automation, revision: Option<u64>) -> Result<()> {
     match revision {
         Some(revision) if revision != automation.revision => Err(Error::Conflict(format!(

@@ -99,7 +99,6 @@ impl Message {
     }
 }
 
-/// A request to the model.
 #[derive(Debug, Clone, Copy)]
 pub struct CompletionRequest<'a> {
     /// Defaults to the account's model.
@@ -119,22 +118,18 @@ impl<'a> CompletionRequest<'a> {
     }
 }
 
+#[declare::skip_serializing_none]
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     messages: Cow<'a, [Message]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     /// The name of `max_tokens` for OpenAI's reasoning models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
     tools: &'a [Value],
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
 }
 

@@ -207,7 +207,6 @@ texts! {
     Name by name;
 }
 
-/// A whole number from `LEAST` to `MOST`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole<const LEAST: u32, const MOST: u32>(pub u32);
 

@@ -51,7 +51,6 @@ const MOST_PROBLEMS: usize = 50;
 /// Bytes of a pattern's cache, beside the pattern itself.
 const PATTERN_CACHE: usize = 128 * 1024;
 
-/// The properties of an object's schema.
 pub fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }

@@ -64,17 +64,13 @@ mod tool_name;
 mod tool_ref;
 mod unowned;
 
-use serde::de::{DeserializeOwned, IntoDeserializer, value};
-
 pub use agent::Agent;
 pub use allowed_hosts::{AllowedHosts, NotAHost};
-pub use approval::{
-    Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
-};
+pub use approval::{Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, arguments_hash};
 pub use async_result::{AsyncResult, IfCallOver};
-pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, NotANoun, Noun, Via, acting};
+pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, Noun, Via, acting};
 pub use authenticated_tool::AuthenticatedTool;
-pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
+pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool};
 pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
@@ -84,7 +80,7 @@ pub use automation_run::{
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
     AnsweredCall, BackgroundResult, Call, CallDirection, CallId, CallStatus, CallVariable, EndedCall, FirstTime,
-    NotACallStatus, PlacingCall, ResultToTell, StartedTool, StartingCall, ToldLater, Transfer,
+    PlacingCall, ResultToTell, StartedTool, StartingCall, ToldLater, Transfer,
 };
 pub use claim_check::{ClaimCheck, ClaimCheckStatus, UnprovenClaim};
 pub use control_url::{ControlUrl, NotAControlUrl};
@@ -93,12 +89,9 @@ pub use do_not_call::{DoNotCall, DoNotCallSource};
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use event_wait::{CameEvent, EventWait, RunPause};
 pub use execution::{
-    CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, FailedTool, Fault, NotAFault, NotATrigger,
-    NotAnExecutionStatus, Undelivered,
+    CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, FailedTool, Fault, Undelivered,
 };
-pub use hook::{
-    Hook, HookSecretRef, HookStatus, NotAHookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding,
-};
+pub use hook::{Hook, HookSecretRef, HookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, DoNotCallId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId,
     NotAUserId, OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,
@@ -106,8 +99,8 @@ pub use ids::{
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
 pub use limits::{Limit, Limits};
-pub use organization::{Contact, Member, Membership, NotARole, Organization, OrganizationMember, Role};
-pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
+pub use organization::{Contact, Member, Membership, Organization, OrganizationMember, Role};
+pub use own_key::{KeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, NotE164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use read_back::{Confirm, ConfirmedRequest, ReadBack, SecondRequest, SpeechTurn};
@@ -132,14 +125,9 @@ pub use thread::{
     ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
 };
 pub use timestamp::Timestamp;
-pub use tool::{CALL_METADATA, NO_ARGUMENTS, NotAToolType, Tool, ToolType};
+pub use tool::{CALL_METADATA, NO_ARGUMENTS, Tool, ToolType};
 pub use tool_attachment::ToolAttachment;
-pub use tool_effect::{NotAnEffect, ToolEffect};
+pub use tool_effect::ToolEffect;
 pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};
-
-fn named<T: DeserializeOwned>(text: &str) -> Option<T> {
-    let text: value::StrDeserializer<'_, value::Error> = text.into_deserializer();
-    T::deserialize(text).ok()
-}

@@ -49,8 +49,6 @@ pub struct FinalFormat {
 }
 
 impl FinalFormat {
-    /// # Errors
-    /// If the schema is invalid, with all problems.
     pub fn new(schema: Option<&Value>) -> Result<Self> {
         let compile = |schema: &Value| {
             let compiled =

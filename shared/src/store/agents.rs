@@ -125,9 +125,6 @@ impl Agents {
     }
 
     /// Sets when the agent's voice token was issued; `None` revokes it.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] if the organization has no such agent.
     pub async fn set_voice_token(
         &self,
         organization: OrganizationId,

@@ -100,9 +100,6 @@ impl Approvals {
     }
 
     /// Approves or refuses a pending, unexpired approval.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`]
     pub async fn decide(
         &self,
         organization: OrganizationId,

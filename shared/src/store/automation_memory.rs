@@ -28,7 +28,6 @@ use crate::{
     redaction,
 };
 
-/// Keys of an automation.
 pub const MOST_KEYS: u32 = 256;
 /// Before a write that met another one is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -44,7 +43,6 @@ pub struct AutomationMemory {
     markers: Table,
 }
 
-/// A value to write.
 #[derive(Debug, Clone, Copy)]
 pub struct NewValue<'a> {
     pub key: &'a str,
@@ -233,7 +231,6 @@ impl AutomationMemory {
         of.with([(":organization", text(organization)), (":automation", text(place(automation, "")))])
     }
 
-    /// Deletes everything that an automation remembers.
     pub(super) async fn delete_of(
         &self,
         organization: OrganizationId,
@@ -241,13 +238,8 @@ impl AutomationMemory {
         deadline: Deadline,
     ) -> Result<Result<(), OutOfTime>> {
         let mut keys = vec![place_of(organization, &automation.to_string())];
-        let values = self.of(organization, automation).attributes("#place").now();
-        values
-            .each_page(|items| {
-                keys.extend(items.iter().filter_map(place_in).map(|place| place_of(organization, &place)));
-                Ok(())
-            })
-            .await?;
+        let values = self.of(organization, automation).attributes("#place").now().items().await?;
+        keys.extend(values.iter().filter_map(place_in).map(|place| place_of(organization, &place)));
         self.table.delete_all(keys, deadline).await
     }
 

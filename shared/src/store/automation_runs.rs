@@ -227,14 +227,7 @@ impl AutomationRuns {
     }
 
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {
-        let mut items = Vec::new();
-        let query = self.table.query("#id = :id").now().with([(":id", text(id))]);
-        query
-            .each_page(|page| {
-                items.extend(page);
-                Ok(())
-            })
-            .await?;
+        let items = self.table.query("#id = :id").now().with([(":id", text(id))]).items().await?;
         // Only the row has the organization.
         if !items.iter().any(|item| is_of(item, organization)) {
             return Err(Error::NotFound(RUN));
@@ -294,15 +287,8 @@ impl AutomationRuns {
     }
 
     async fn parts(&self, id: RunId) -> Result<Vec<Item>> {
-        let mut keys = Vec::new();
-        let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);
-        parts
-            .each_page(|page| {
-                keys.extend(page);
-                Ok(())
-            })
-            .await?;
-        Ok(keys)
+        let parts = self.table.query("#id = :id").attributes("#id, #part").now();
+        parts.with([(":id", text(id))]).items().await
     }
 
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: SavedStep<'_>, spent: &Spent) -> Result<Saved> {

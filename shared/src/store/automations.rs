@@ -327,14 +327,8 @@ impl Automations {
     pub async fn listeners(&self, organization: OrganizationId, trigger_key: &str) -> Result<Vec<String>> {
         let of = self.automations.query_index("by_trigger", "#trigger_key = :key").attributes("#id");
         let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");
-        let mut ids = Vec::new();
-        kept.with([(":key", text(trigger_key)), (":organization", text(organization))])
-            .each_page(|page| {
-                ids.extend(page.iter().filter_map(|item| Some(item.get("id")?.as_s().ok()?.clone())));
-                Ok(())
-            })
-            .await?;
-        Ok(ids)
+        let items = kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).items().await?;
+        Ok(items.iter().filter_map(|item| Some(item.get("id")?.as_s().ok()?.clone())).collect())
     }
 
     /// A change of the row at the revision of `read`; `rest` follows the SET clause.

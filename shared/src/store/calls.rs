@@ -323,16 +323,8 @@ impl Calls {
 
     pub(super) async fn of_caller(&self, organization: OrganizationId, caller: &E164) -> Result<Vec<CallId>> {
         let calls = self.table.query_index("by_caller", "#caller_phone_number = :caller AND #organization_id = :whose");
-        let mut found = Vec::new();
-        calls
-            .attributes("#id")
-            .with([(":caller", text(caller)), (":whose", text(organization))])
-            .each_page(|page| {
-                found.extend(ids(page));
-                Ok(())
-            })
-            .await?;
-        Ok(found)
+        let of_organization = [(":caller", text(caller)), (":whose", text(organization))];
+        Ok(ids(calls.attributes("#id").with(of_organization).items().await?))
     }
 
     /// A page of the organization's calls to this number, newest first.

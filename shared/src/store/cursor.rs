@@ -122,7 +122,6 @@ pub(super) fn begins_within(place: &str, since: &str, until: &str) -> Result<boo
     Ok(place >= since)
 }
 
-/// Filters of a list with their values.
 #[derive(Default)]
 pub(super) struct Filters(Vec<String>, Values);
 

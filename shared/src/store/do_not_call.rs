@@ -52,8 +52,6 @@ impl DoNotCallList {
         new.audited(change(Act::Created, entry.id))?.unless_refused().await
     }
 
-    /// # Errors
-    /// [`Error::NotFound`] if the organization has no such entry.
     pub async fn remove(&self, organization: OrganizationId, id: DoNotCallId) -> Result<()> {
         let gone = self.table.delete(row(organization, id)).when("attribute_exists(#id)");
         let removed = gone.audited(change(Act::Deleted, id))?.unless_refused().await?;

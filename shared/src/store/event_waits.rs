@@ -64,7 +64,6 @@ impl EventWaits {
         transact_unless_refused(vec![taken, part]).await
     }
 
-    /// The event that came for a run at this pause.
     pub async fn came(&self, run: RunId, pause: &RunPause) -> Result<Option<CameEvent>> {
         self.runs.get_consistent(part_key(run, &Self::place(run, &pause.place))).await
     }

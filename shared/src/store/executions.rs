@@ -365,7 +365,6 @@ fn entries_of(row: &Item) -> Vec<Item> {
     recipients.filter_map(|one| Some(id(recipient_entry(execution, one.as_s().ok()?)))).collect()
 }
 
-/// The execution, if it is one of [`Execution::failed_in_call`].
 fn failed_in_call(row: &Item) -> Option<ExecutionId> {
     let text = |name: &str| row.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
     let in_call = matches!(text("trigger"), Some("conversation" | "call_start"));

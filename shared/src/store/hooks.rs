@@ -22,7 +22,6 @@ use crate::{
 };
 
 const WHAT: &str = "hook";
-/// Of the services of organizations' own hooks.
 const OWN_PREFIX: &str = "own.";
 const OVERTAKEN: &str = "another change of this hook came in between; try again";
 const TAKEN: &str = "another active hook has this tenant; a tenant's events are for one hook only: delete that hook, here \

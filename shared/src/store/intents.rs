@@ -75,14 +75,8 @@ impl Intents {
     /// [`crate::Error::Unreadable`] if any intent cannot be read, because it might be any change.
     pub async fn open_of(&self, organization: OrganizationId) -> Result<Vec<Intent>> {
         let open = self.table.scan().now().filter("#organization_id = :organization");
-        let mut intents = Vec::new();
-        let read = |items: Vec<Item>| {
-            let read = items.into_iter().map(from_item).collect::<Result<Vec<Intent>>>()?;
-            intents.extend(read);
-            Ok(())
-        };
-        open.with([(":organization", text(organization))]).each_page(read).await?;
-        Ok(intents)
+        let items = open.with([(":organization", text(organization))]).items().await?;
+        items.into_iter().map(from_item).collect()
     }
 
     /// Takes over an abandoned change until `until`, so that only one settler works on it. False: another settler did.

@@ -120,7 +120,6 @@ impl Organizations {
             self.table.query_index("by_slug", "#slug = :slug").with([(":slug", text(slug))]).first().await?;
         if let Some(by_hand) = &by_hand {
             let guard = self.table.put_item(guard_of(slug, by_hand.id)).when("attribute_not_exists(#id)");
-            // If refused, the guard exists.
             guard.unless_refused().await?;
         }
         Ok(by_hand)

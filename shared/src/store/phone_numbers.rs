@@ -22,7 +22,6 @@ use crate::{
 
 const OVERTAKEN: &str = "another change of this phone number came in between; try again";
 
-/// The refusal of a number that any organization has.
 pub const NUMBER_IS_REGISTERED: &str = "this number is already registered, here (GET /api/{slug}/phone-numbers) or by another \
                                         organization, which must first remove it";
 

@@ -51,11 +51,9 @@ pub struct Quotas {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     Tool(ToolId),
-    /// Phone calls that tools place.
     PlacedCalls,
     PlacedCallsOf(PhoneNumberId),
     Runs(AutomationId),
-    /// Dry runs of all automations.
     DryRuns,
     /// Actions of an automation with an external effect.
     Effects(AutomationId),

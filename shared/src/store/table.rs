@@ -187,6 +187,16 @@ impl Query {
         Self { newest_first: true, ..self }
     }
 
+    pub(super) async fn items(&self) -> Result<Vec<Item>> {
+        let mut all = Vec::new();
+        self.each_page(|items| {
+            all.extend(items);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
+    }
+
     pub(super) async fn collect<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
         let mut all = Vec::new();
         self.each_page(|items| {

@@ -354,14 +354,8 @@ impl Threads {
             let named = self.table.delete(name).when("#thread_id = :thread");
             named.with([(":thread", text(id))]).unless_refused().await?;
         }
-        let mut keys = Vec::new();
-        let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);
-        parts
-            .each_page(|page| {
-                keys.extend(page);
-                Ok(())
-            })
-            .await?;
+        let parts = self.table.query("#id = :id").attributes("#id, #part").now();
+        let mut keys = parts.with([(":id", text(id))]).items().await?;
         keys.retain(|key| key.get("part") != Some(&text(THREAD)));
         if let Err(OutOfTime) = self.table.delete_all(keys, deadline).await? {
             let sentence = "not everything could be deleted in the time there was; send the request again";

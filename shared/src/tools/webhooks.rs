@@ -132,50 +132,8 @@ pub enum Rejection {
 }
 
 impl Scheme {
-    pub const ALL: [Self; 17] = [
-        Self::Slack,
-        Self::Github,
-        Self::Stripe,
-        Self::Notion,
-        Self::GooglePubsub,
-        Self::GoogleCalendar,
-        Self::Hubspot,
-        Self::StandardWebhooks,
-        Self::MicrosoftGraph,
-        Self::Twilio,
-        Self::Telegram,
-        Self::Linear,
-        Self::Pipedream,
-        Self::Hmac,
-        Self::Bearer,
-        Self::Basic,
-        Self::Unsigned,
-    ];
-
     /// The schemes of organizations' own hooks.
     pub const OWN: [Self; 5] = [Self::StandardWebhooks, Self::Hmac, Self::Bearer, Self::Basic, Self::Unsigned];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Slack => "slack",
-            Self::Github => "github",
-            Self::Stripe => "stripe",
-            Self::Notion => "notion",
-            Self::GooglePubsub => "google_pubsub",
-            Self::GoogleCalendar => "google_calendar",
-            Self::Hubspot => "hubspot",
-            Self::StandardWebhooks => "standard_webhooks",
-            Self::MicrosoftGraph => "microsoft_graph",
-            Self::Twilio => "twilio",
-            Self::Telegram => "telegram",
-            Self::Linear => "linear",
-            Self::Pipedream => "pipedream",
-            Self::Hmac => "hmac",
-            Self::Bearer => "bearer",
-            Self::Basic => "basic",
-            Self::Unsigned => "none",
-        }
-    }
 
     /// The scheme of a service, in any spelling of its name; `None` if the service has no scheme of its own here.
     pub fn known(service: &str) -> Option<Self> {

@@ -25,7 +25,21 @@ use tests::{Template, template::Route};
 /// The modules of `shared` and their folders, lowest first; a module may use those of earlier lines. An empty folder is the
 /// crate's root.
 const LAYERS: [(&str, &[&str]); 19] = [
-    ("core", &["error", "config", "cut", "deadline", "described", "invocation", "opt_out", "placeholder", "ranking"]),
+    (
+        "core",
+        &[
+            "error",
+            "config",
+            "cut",
+            "deadline",
+            "described",
+            "invocation",
+            "names",
+            "opt_out",
+            "placeholder",
+            "ranking",
+        ],
+    ),
     ("core", &["models", "fields", "backoff"]),
     ("core", &["redaction", "numbering", "declared"]),
     ("core", &["telemetry", "json_schema"]),

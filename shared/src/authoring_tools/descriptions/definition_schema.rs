@@ -187,10 +187,9 @@ fn inner_actions(description: &str) -> Value {
 
 /// A clause or a group. Nested groups are described in words, since some clients reject recursive schemas.
 fn condition(description: &str) -> Value {
-    let operators: Vec<&str> = Operator::ALL.iter().map(|operator| operator.as_str()).collect();
     let clause = json!({
         "path": text("The path of the value, without braces: event.text"),
-        "op": one_of(&operators, "The comparison; exists, not_exists and is_empty take no value"),
+        "op": one_of(&Operator::NAMES, "The comparison; exists, not_exists and is_empty take no value"),
         "value": {"description": "The value to compare with; a list for contains_any and in, [low, high] for between, a regular expression for matches, a condition about item for any, all and none"},
         "case_insensitive": {"type": "boolean", "description": "Upper and lower case are the same"},
     });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::repair::{RepairStep, add_repair};
-use crate::{cut::cut, described::Described};
+use crate::{cut::cut, described::Described, names::Names};
 
 /// Per answer; errors come before warnings.
 pub const MOST_DIAGNOSTICS: usize = 100;
@@ -27,95 +27,78 @@ pub enum Severity {
     Warning,
 }
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal),+ $(,)?) => {
-        /// The kind of mistake. `docs/automations.md` shows each with its repair.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum Code {
-            $($(#[$doc])* #[serde(rename = $text)] $name,)+
-        }
-
-        impl Code {
-            pub const ALL: &[Self] = &[$(Self::$name,)+];
-            const WORDS: &[&'static str] = &[$($text,)+];
-
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)+ }
-            }
-        }
-    };
-}
-
-codes! {
+/// The kind of mistake. `docs/automations.md` shows each with its repair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Described, Names)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
     /// Too many bytes, actions or levels.
-    TooLarge = "too_large",
-    WrongType = "wrong_type",
-    MissingField = "missing_field",
-    UnknownField = "unknown_field",
-    DuplicateField = "duplicate_field",
+    TooLarge,
+    WrongType,
+    MissingField,
+    UnknownField,
+    DuplicateField,
     /// A value of the right type that is not allowed.
-    InvalidValue = "invalid_value",
+    InvalidValue,
     /// Neither actions nor a prompt, or both.
-    WrongBody = "wrong_body",
-    SecretInVariable = "secret_in_variable",
-    DuplicateId = "duplicate_id",
+    WrongBody,
+    SecretInVariable,
+    DuplicateId,
     /// Two outputs, or an output and another value, with the same name.
-    DuplicateName = "duplicate_name",
-    SameName = "same_name",
-    InvalidSchema = "invalid_schema",
+    DuplicateName,
+    SameName,
+    InvalidSchema,
 
-    UnknownService = "unknown_service",
-    InactiveService = "inactive_service",
-    NotConnected = "not_connected",
-    WebhooksNotSupported = "webhooks_not_supported",
-    PollingNotSupported = "polling_not_supported",
-    UnknownEvent = "unknown_event",
+    UnknownService,
+    InactiveService,
+    NotConnected,
+    WebhooksNotSupported,
+    PollingNotSupported,
+    UnknownEvent,
     /// The organization has no hook to which the service posts the event.
-    WaitsForHook = "waits_for_hook",
-    InThePast = "in_the_past",
-    NeverOccurs = "never_occurs",
-    UnknownTimezone = "unknown_timezone",
-    TimezoneAssumed = "timezone_assumed",
-    SourceToolActs = "source_tool_acts",
-    WrongService = "wrong_service",
-    PreflightFailed = "preflight_failed",
+    WaitsForHook,
+    InThePast,
+    NeverOccurs,
+    UnknownTimezone,
+    TimezoneAssumed,
+    SourceToolActs,
+    WrongService,
+    PreflightFailed,
 
-    UnknownTool = "unknown_tool",
-    InactiveTool = "inactive_tool",
-    AmbiguousTool = "ambiguous_tool",
-    ToolNeedsCall = "tool_needs_call",
-    UnknownAutomation = "unknown_automation",
-    InactiveAutomation = "inactive_automation",
-    CircularRun = "circular_run",
-    SchemaNotRead = "schema_not_read",
-    ToolChanged = "tool_changed",
-    UnusedFingerprint = "unused_fingerprint",
+    UnknownTool,
+    InactiveTool,
+    AmbiguousTool,
+    ToolNeedsCall,
+    UnknownAutomation,
+    InactiveAutomation,
+    CircularRun,
+    SchemaNotRead,
+    ToolChanged,
+    UnusedFingerprint,
 
-    MissingParameter = "missing_parameter",
-    UnknownParameter = "unknown_parameter",
-    NotAllowed = "not_allowed",
-    InvalidParameter = "invalid_parameter",
+    MissingParameter,
+    UnknownParameter,
+    NotAllowed,
+    InvalidParameter,
 
-    HandlebarsBlock = "handlebars_block",
-    UnclosedTemplate = "unclosed_template",
-    NestedTemplate = "nested_template",
-    InvalidTemplate = "invalid_template",
-    TemplateNotAllowed = "template_not_allowed",
-    EventData = "event_data",
-    UnknownPath = "unknown_path",
-    OutputNotYet = "output_not_yet",
+    HandlebarsBlock,
+    UnclosedTemplate,
+    NestedTemplate,
+    InvalidTemplate,
+    TemplateNotAllowed,
+    EventData,
+    UnknownPath,
+    OutputNotYet,
 
-    InvalidCondition = "invalid_condition",
-    UnknownOperator = "unknown_operator",
-    OperatorMisfit = "operator_misfit",
+    InvalidCondition,
+    UnknownOperator,
+    OperatorMisfit,
 
     /// The check needs data that could not be read.
-    NotChecked = "not_checked",
+    NotChecked,
 }
 
-crate::described!(Code => {"type": "string", "enum": (Code::WORDS)});
-
 /// One mistake, with its place and the next step.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct Diagnostic {
     pub severity: Severity,
@@ -125,9 +108,7 @@ pub struct Diagnostic {
     pub pointer: String,
     pub message: String,
     /// The value at the pointer, cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     pub hint: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -136,7 +117,6 @@ pub struct Diagnostic {
     #[serde(skip_serializing_if = "is_none_more")]
     #[schema(minimum = 1)]
     pub allowed_more: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
     /// Operations of JSON Patch (RFC 6902) on the definition that repair it, if one repair is likely.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -302,7 +282,6 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Adds repairs of the definition that was checked.
     pub(in crate::automation) fn with_repairs(mut self, definition: &Value) -> Self {
         self.diagnostics.iter_mut().for_each(|diagnostic| add_repair(diagnostic, definition));
         self

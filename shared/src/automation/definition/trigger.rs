@@ -17,6 +17,7 @@ use crate::{
         nearest,
     },
     models::{Timestamp, folded_name},
+    names::Names,
     webhooks::{ANY_EVENT, own_name, own_service},
 };
 
@@ -33,7 +34,8 @@ const LONGEST_NAME: usize = 200;
 pub const MOST_CRON_EXPRESSIONS: usize = 10;
 pub const MOST_EXCLUDED_DAYS: usize = 100;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Names)]
+#[serde(rename_all = "snake_case")]
 pub enum Trigger {
     Webhook {
         service: String,
@@ -86,16 +88,6 @@ impl Trigger {
     pub fn deployed_for(&self) -> Option<String> {
         let Self::Webhook { service, event_type, params, .. } = self else { return None };
         Some(json!([folded_name(service), event_type.trim().to_lowercase(), params]).to_string())
-    }
-
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            Self::Webhook { .. } => "webhook",
-            Self::Polling(_) => "polling",
-            Self::ScheduleOnce { .. } => "schedule_once",
-            Self::ScheduleRecurring { .. } => "schedule_recurring",
-            Self::Manual => "manual",
-        }
     }
 
     pub fn missed(&self) -> Missed {

@@ -23,6 +23,7 @@ use crate::{
         nearest,
     },
     fields::kind,
+    names::Names,
 };
 
 pub(in crate::automation) use comparison::is_number;
@@ -64,42 +65,35 @@ struct Reader<'d> {
     diagnostics: &'d mut Diagnostics,
 }
 
-macro_rules! operators {
-    ($($name:ident = $text:literal),+ $(,)?) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Operator { $($name,)+ }
-
-        impl Operator {
-            pub const ALL: &[Self] = &[$(Self::$name,)+];
-
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)+ }
-            }
-        }
-    };
-}
-
-operators! {
-    Less = "<",
-    Greater = ">",
-    AtMost = "<=",
-    AtLeast = ">=",
-    Equal = "==",
-    NotEqual = "!=",
-    Contains = "contains",
-    ContainsAny = "contains_any",
-    NotContains = "not_contains",
-    StartsWith = "starts_with",
-    EndsWith = "ends_with",
-    Matches = "matches",
-    In = "in",
-    Between = "between",
-    Any = "any",
-    All = "all",
-    None = "none",
-    IsEmpty = "is_empty",
-    Exists = "exists",
-    NotExists = "not_exists",
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
+#[serde(rename_all = "snake_case")]
+pub enum Operator {
+    #[serde(rename = "<")]
+    Less,
+    #[serde(rename = ">")]
+    Greater,
+    #[serde(rename = "<=")]
+    AtMost,
+    #[serde(rename = ">=")]
+    AtLeast,
+    #[serde(rename = "==")]
+    Equal,
+    #[serde(rename = "!=")]
+    NotEqual,
+    Contains,
+    ContainsAny,
+    NotContains,
+    StartsWith,
+    EndsWith,
+    Matches,
+    In,
+    Between,
+    Any,
+    All,
+    None,
+    IsEmpty,
+    Exists,
+    NotExists,
 }
 
 /// Each operator with its names in other languages and in simple filters, for hints.
@@ -125,15 +119,11 @@ const SIMPLE: [&str; 8] =
     ["contains", "contains_any", "equals", "not_equals", "greater_than", "less_than", "starts_with", "ends_with"];
 
 impl Operator {
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|operator| operator.as_str() == name)
-    }
-
     fn meant(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
         let other =
             || OTHER_NAMES.iter().find(|(_, others)| others.contains(&name.as_str())).map(|(operator, _)| *operator);
-        let near = || nearest(&name, Self::ALL.iter().map(|operator| operator.as_str())).and_then(Self::named);
+        let near = || nearest(&name, Self::NAMES).and_then(Self::named);
         other().or_else(near)
     }
 
@@ -352,8 +342,7 @@ fn read_operator(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) ->
     let meant = value.as_str().and_then(Operator::meant).map(Operator::as_str);
     let error =
         Diagnostic::error(Code::UnknownOperator, pointer, "There is no such operator.", "Use an allowed value.");
-    let allowed = Operator::ALL.iter().map(|operator| operator.as_str());
-    diagnostics.push(error.found(value).allowed(allowed).meaning(meant));
+    diagnostics.push(error.found(value).allowed(Operator::NAMES).meaning(meant));
     None
 }
 

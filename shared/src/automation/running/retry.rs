@@ -217,7 +217,6 @@ fn no_actions(run: &AutomationRun) -> Error {
     Error::Conflict(problem.into())
 }
 
-/// The run with its plan, if it can be retried.
 fn retryable(whole: &WholeRun) -> Result<(&AutomationRun, &RunPlan)> {
     let run = &whole.run;
     let no = |why: &str| Err(Error::Conflict(why.into()));
@@ -265,7 +264,6 @@ impl Version {
         !self.definition.catch.is_empty() || self.steps().iter().any(DefinedStep::is_nested)
     }
 
-    /// A run of it that has these results.
     fn resumed(&self, results: &[ActionResult]) -> Result<ActionRun<'_>> {
         let Definition { variables, catch, .. } = &self.definition;
         ActionRun::resume((self.steps(), catch), variables, &self.data, results)

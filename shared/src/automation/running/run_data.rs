@@ -60,7 +60,6 @@ impl RunData {
         &self.zone
     }
 
-    /// The pause at this place, if it has begun.
     pub(super) fn pause_at(&self, place: &str) -> Option<&RunPause> {
         self.pause.as_ref().filter(|pause| pause.place == place)
     }

@@ -333,7 +333,6 @@ impl PipedreamTriggers {
         format!("{}/api/hooks/{PIPEDREAM}/{hook}", self.public_url)
     }
 
-    /// The address with which the row's trigger is deployed.
     fn address_of(&self, row: &DeployedTrigger) -> String {
         row.webhook_url.clone().unwrap_or_else(|| self.address(row.hook_id))
     }

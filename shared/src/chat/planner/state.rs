@@ -9,6 +9,7 @@ use crate::{
         ChatRole, OfferedTool, PendingCall, PlannedCall, Role, RunningTurn, ShownValue, Spent, Timestamp, ToolResult,
         TurnCall, UserId, WaitsFor,
     },
+    names::Names,
 };
 
 /// The stored results of a waiting turn, in bytes.
@@ -45,7 +46,7 @@ impl ChatMessage {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Described)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStep {
     #[default]
@@ -58,16 +59,6 @@ pub enum TurnStep {
 }
 
 impl TurnStep {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Execute => "execute",
-            Self::Answer => "answer",
-            Self::Validate => "validate",
-            Self::Consent => "consent",
-        }
-    }
-
     pub const fn node(self) -> &'static str {
         match self {
             Self::Plan | Self::Execute | Self::Answer | Self::Consent => "query_execution",

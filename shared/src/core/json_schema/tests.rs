@@ -11,7 +11,6 @@ fn violations(schema: Value, instance: Value) -> Vec<String> {
     compiled(&schema).validate(&instance).iter().map(ToString::to_string).collect()
 }
 
-/// The problems of a schema, by field.
 #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
 fn refused(schema: Value) -> Vec<(String, String)> {
     let problems = JsonSchema::compile(&schema).expect_err("must be refused");

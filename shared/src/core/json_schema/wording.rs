@@ -301,7 +301,6 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A text in quotes, cut.
 pub(super) fn quoted(text: &str) -> String {
     // Copies only the shown part.
     let start: String = text.chars().take(LONGEST_NAME + 1).collect();

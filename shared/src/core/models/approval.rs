@@ -1,20 +1,18 @@
 //! Approvals: a person's decision before an action of a run.
 
-use std::str::FromStr;
-
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId, named};
-use crate::described::Described;
+use super::{ApprovalId, AutomationId, OrganizationId, RunId, Timestamp, ToolEffect, UserId};
+use crate::{described::Described, names::Names};
 
 /// A row of `approvals`: one action of a run with exactly these arguments.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
     pub organization_id: OrganizationId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
     pub run_id: RunId,
     pub action_id: String,
@@ -28,28 +26,17 @@ pub struct Approval {
     /// [`arguments_hash`] of the real arguments.
     pub arguments_hash: String,
     /// A sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub status: ApprovalStatus,
     pub valid_until: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<UserId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// When DynamoDB may drop the row; seconds since 1970.
     pub expires_at: i64,
-}
-
-impl Owned for Approval {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
 }
 
 impl Approval {
@@ -62,7 +49,7 @@ impl Approval {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "ApprovalStatus")]
 pub enum ApprovalStatus {
@@ -71,30 +58,6 @@ pub enum ApprovalStatus {
     Refused,
     Expired,
     Cancelled,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of pending, approved, refused, expired, cancelled")]
-pub struct NotAnApprovalStatus;
-
-impl ApprovalStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Refused => "refused",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl FromStr for ApprovalStatus {
-    type Err = NotAnApprovalStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAnApprovalStatus)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +86,8 @@ pub struct ApprovalRule {
     pub outside: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
+#[serde(rename_all = "snake_case")]
 pub enum ApprovalEffect {
     Email,
     Sms,
@@ -134,14 +98,6 @@ pub enum ApprovalEffect {
 }
 
 impl ApprovalEffect {
-    pub const NAMES: [&'static str; 6] = ["email", "sms", "message", "call", "payment", "any"];
-
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Email, Self::Sms, Self::Message, Self::Call, Self::Payment, Self::Any]
-            .into_iter()
-            .find(|it| it.as_str() == name)
-    }
-
     pub const fn holds(self, effect: ToolEffect) -> bool {
         match (self, effect) {
             (_, ToolEffect::None) => false,
@@ -153,17 +109,6 @@ impl ApprovalEffect {
             | (Self::Call, ToolEffect::Call)
             | (Self::Payment, ToolEffect::Payment) => true,
             _ => false,
-        }
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Email => "email",
-            Self::Sms => "sms",
-            Self::Message => "message",
-            Self::Call => "call",
-            Self::Payment => "payment",
-            Self::Any => "any",
         }
     }
 }

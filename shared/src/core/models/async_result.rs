@@ -1,17 +1,15 @@
 //! The delivery of a background tool's result.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{ToolId, named};
-use crate::{cut::cut, placeholder::Placeholder};
+use super::ToolId;
+use crate::{cut::cut, names::Names, placeholder::Placeholder};
 
 /// Bytes of a value within a text.
 const LONGEST_VALUE: usize = 1_200;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum AsyncResult {
     #[default]
@@ -24,18 +22,6 @@ pub enum AsyncResult {
 impl AsyncResult {
     pub fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of speak, note, none")]
-pub struct NotAnAsyncResult;
-
-impl FromStr for AsyncResult {
-    type Err = NotAnAsyncResult;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAnAsyncResult)
     }
 }
 

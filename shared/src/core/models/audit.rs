@@ -1,13 +1,13 @@
 //! The audit log: who changed what, and when.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Member, OrganizationId, Role, Timestamp, UserId, named};
-use crate::described::Described;
+use super::{Member, OrganizationId, Role, Timestamp, UserId};
+use crate::{described::Described, names::Names};
 
 /// How long an entry is kept, in days.
 pub const AUDIT_DAYS: u64 = 365;
@@ -26,7 +26,7 @@ pub struct Actor {
     pub via: Option<Via>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
     /// A model, through MCP, the agent tools or the chat.
@@ -35,15 +35,12 @@ pub enum Via {
     Other,
 }
 
-crate::described!(Via => {"enum": ["agent", "other"]});
-
 impl Actor {
     pub fn of(member: &Member) -> Self {
         let Member { organization_id, user_id, role } = member;
         Self { organization_id: *organization_id, user_id: user_id.clone(), role: *role, via: None }
     }
 
-    /// An agent with the rights of `member`.
     pub fn agent_of(member: &Member) -> Self {
         Self { via: Some(Via::Agent), ..Self::of(member) }
     }
@@ -59,76 +56,59 @@ pub async fn acting<F: Future>(actor: Option<Actor>, work: F) -> F::Output {
     ACTOR.scope(actor, Box::pin(work)).await
 }
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident: $($variant:ident = $word:literal,)+) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        pub enum $name {
-            $(#[serde(rename = $word)] $variant,)+
-            /// Of a newer version.
-            #[serde(rename = "other", other)]
-            Other,
-        }
-
-        impl $name {
-            pub const WORDS: &[&str] = &[$($word,)+ "other"];
-        }
-
-        crate::described!($name => {"enum": ($name::WORDS)});
-    };
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    Activated,
+    Approved,
+    Attached,
+    Cancelled,
+    Connected,
+    Created,
+    Deleted,
+    Detached,
+    Disconnected,
+    Edited,
+    Erased,
+    Loaded,
+    Paused,
+    Refused,
+    Replayed,
+    RolledBack,
+    Started,
+    /// Of a newer version.
+    #[serde(other)]
+    Other,
 }
 
-words! {
-    Act:
-    Activated = "activated",
-    Approved = "approved",
-    Attached = "attached",
-    Cancelled = "cancelled",
-    Connected = "connected",
-    Created = "created",
-    Deleted = "deleted",
-    Detached = "detached",
-    Disconnected = "disconnected",
-    Edited = "edited",
-    Erased = "erased",
-    Loaded = "loaded",
-    Paused = "paused",
-    Refused = "refused",
-    Replayed = "replayed",
-    RolledBack = "rolled_back",
-    Started = "started",
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
+#[serde(rename_all = "snake_case")]
+pub enum Noun {
+    Agent,
+    Approval,
+    Automation,
+    Call,
+    DoNotCall,
+    Erasure,
+    Event,
+    Hook,
+    Key,
+    KnowledgeBase,
+    Member,
+    PhoneNumber,
+    Replay,
+    Run,
+    Service,
+    Tool,
+    /// Of a newer version.
+    #[serde(other)]
+    Other,
 }
 
-words! {
-    Noun:
-    Agent = "agent",
-    Approval = "approval",
-    Automation = "automation",
-    Call = "call",
-    DoNotCall = "do_not_call",
-    Erasure = "erasure",
-    Event = "event",
-    Hook = "hook",
-    Key = "key",
-    KnowledgeBase = "knowledge_base",
-    Member = "member",
-    PhoneNumber = "phone_number",
-    Replay = "replay",
-    Run = "run",
-    Service = "service",
-    Tool = "tool",
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of {}", Noun::WORDS.join(", "))]
-pub struct NotANoun;
-
-impl FromStr for Noun {
-    type Err = NotANoun;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).filter(|noun| *noun != Self::Other || text == "other").ok_or(NotANoun)
-    }
+crate::described! {
+    Act => {"enum": (Act::NAMES)},
+    Noun => {"enum": (Noun::NAMES)},
+    Via => {"enum": (Via::NAMES)},
 }
 
 /// Ids, numbers and words, never stored values or data of callers.

@@ -1,15 +1,13 @@
 //! Saved automations and their versions.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::collections::BTreeMap;
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named,
-};
-use crate::described::Described;
+use super::{AutomationId, AutomationQuotas, OrganizationId, RunId, Timestamp, ToolId, UserId, folded_name};
+use crate::{described::Described, names::Names};
 
 /// An automation. Name, description and trigger are those of its newest version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
@@ -59,12 +57,6 @@ pub struct Automation {
     pub updated_at: Timestamp,
 }
 
-impl Owned for Automation {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
-}
-
 impl Automation {
     /// The key by which an event finds its automations: `<organization>#slack#message`.
     pub fn trigger_key_of(organization: OrganizationId, service: &str, event_type: &str) -> String {
@@ -72,35 +64,13 @@ impl Automation {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "AutomationStatus")]
 pub enum AutomationStatus {
     PendingReview,
     Active,
     Paused,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of pending_review, active, paused")]
-pub struct NotAnAutomationStatus;
-
-impl AutomationStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PendingReview => "pending_review",
-            Self::Active => "active",
-            Self::Paused => "paused",
-        }
-    }
-}
-
-impl FromStr for AutomationStatus {
-    type Err = NotAnAutomationStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAnAutomationStatus)
-    }
 }
 
 /// A row of `automation_versions`. It never changes.

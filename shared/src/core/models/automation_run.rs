@@ -1,56 +1,42 @@
 //! Runs of automations: request, progress and steps.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, RunPause, Spent,
-    Timestamp, UserId, named,
+    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, RunId, RunPause, Spent, Timestamp,
+    UserId,
 };
-use crate::described::Described;
+use crate::{described::Described, names::Names};
 
 /// Small, because every step writes it.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationRun {
     pub id: RunId,
     pub organization_id: OrganizationId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub trigger_type: RunTrigger,
     /// Absent for a prompt without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_version: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_for: Option<Timestamp>,
     /// Each action only shows its request.
     #[serde(default)]
     pub dry_run: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
     /// This run goes on from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<RunId>,
     /// Of a chain of retries; effects are claimed under it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_run: Option<RunId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_by: Option<RunId>,
     /// Continues after the decision or its expiry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_approval: Option<ApprovalId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_run: Option<RunId>,
     /// A pause that it has begun.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<RunPause>,
     /// The start of its time, if it waited after it was first processed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_from: Option<Timestamp>,
     pub status: RunStatus,
     #[serde(default)]
@@ -58,7 +44,6 @@ pub struct AutomationRun {
     #[serde(default)]
     pub actions_failed: u32,
     /// Requested; else the account's or the platform's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     pub limits: RunLimits,
     #[serde(default)]
@@ -70,30 +55,22 @@ pub struct AutomationRun {
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
     /// In milliseconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_at: Option<i64>,
     /// Of a transient failure: a sentence, and whether the model failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_model: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
     /// Absent if the run it worked for ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<UserId>,
     /// A sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Caused by a fault of ours or of a vendor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
     /// Of the request under an idempotency key, which is in the id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_hash: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -165,12 +142,6 @@ impl AutomationRun {
     }
 }
 
-impl Owned for AutomationRun {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum RunTrigger {
@@ -188,7 +159,7 @@ pub enum RunTrigger {
 /// `completed` has a result that fits, or no action that failed; with `partial_failure` some did. A limit that was reached ends a
 /// run with the best result that could be made by then, if any; with `run_limit` it did not begin, for its automation, or the
 /// organization in dry runs, had begun as many within the hour as it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "RunStatus")]
 pub enum RunStatus {
@@ -207,41 +178,9 @@ pub enum RunStatus {
     TimeLimit,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "must be one of queued, running, waiting_for_approval, completed, partial_failure, failed, cancelled, run_limit, iteration_limit, call_limit, token_limit, cost_limit, time_limit"
-)]
-pub struct NotARunStatus;
-
 impl RunStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::WaitingForApproval => "waiting_for_approval",
-            Self::Completed => "completed",
-            Self::PartialFailure => "partial_failure",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::RunLimit => "run_limit",
-            Self::IterationLimit => "iteration_limit",
-            Self::CallLimit => "call_limit",
-            Self::TokenLimit => "token_limit",
-            Self::CostLimit => "cost_limit",
-            Self::TimeLimit => "time_limit",
-        }
-    }
-
     pub const fn is_over(self) -> bool {
         !matches!(self, Self::Queued | Self::Running | Self::WaitingForApproval)
-    }
-}
-
-impl FromStr for RunStatus {
-    type Err = NotARunStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotARunStatus)
     }
 }
 
@@ -357,6 +296,7 @@ pub struct KeptAction {
     pub from: u32,
 }
 
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionResult {
     /// Its number among the run's results, from 0.
@@ -366,18 +306,13 @@ pub struct ActionResult {
     pub tool: String,
     pub status: ActionStatus,
     /// With templates filled in, as JSON text; absent for a skipped action.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
     /// JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// A sentence, also for a skipped action.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// By clause, with the found values, as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition_result: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
     #[serde(default)]
     pub attempts: u32,
@@ -391,7 +326,6 @@ pub struct ActionResult {
     #[serde(default, skip_serializing_if = "StepKind::is_action")]
     pub kind: StepKind,
     /// Its place, if it is in a loop: `each[42].notify`. Names the subject of its effects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Of a loop: the keys of its items, in order. The items are its output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -400,13 +334,11 @@ pub struct ActionResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under_way: Vec<String>,
     /// A remark for people: a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Nothing happened outside, for certain. False also in rows of an older version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub had_no_effect: bool,
     /// Of a kept result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<RunId>,
     pub started_at: Timestamp,
     /// Milliseconds.

@@ -4,8 +4,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
 use super::Timestamp;
+use crate::names::Names;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
     RunsPerHour,
@@ -26,20 +27,8 @@ pub struct BudgetWindow {
 }
 
 impl Budget {
-    pub const ALL: [Self; 4] =
-        [Self::RunsPerHour, Self::ExecutionsPerHour, Self::PlatformCostPerMonth, Self::OwnCostPerMonth];
-
     pub const fn of_cost(on_own_key: bool) -> Self {
         if on_own_key { Self::OwnCostPerMonth } else { Self::PlatformCostPerMonth }
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RunsPerHour => "runs_per_hour",
-            Self::ExecutionsPerHour => "executions_per_hour",
-            Self::PlatformCostPerMonth => "platform_cost_per_month",
-            Self::OwnCostPerMonth => "own_cost_per_month",
-        }
     }
 
     pub fn window(self, now: Timestamp) -> BudgetWindow {

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, ClaimCheck, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack,
-    ReturningTransfer, Timestamp, ToolId, named,
+    AgentId, ClaimCheck, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, PhoneNumberId, ReadBack,
+    ReturningTransfer, Timestamp, ToolId,
 };
-use crate::described::Described;
+use crate::{described::Described, names::Names};
 
 /// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl FromStr for CallId {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallStatus {
     Scheduled,
@@ -67,21 +67,9 @@ pub enum CallStatus {
     Ended,
     NotFound,
     DeletionFailed,
+    /// Also an unknown word of VAPI's.
     #[serde(other)]
     Other,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of scheduled, queued, ringing, in-progress, forwarding, ended, not-found, deletion-failed, other")]
-pub struct NotACallStatus;
-
-impl FromStr for CallStatus {
-    type Err = NotACallStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // An unknown word of VAPI's is read as `other`; in a request it is a mistake.
-        named(text).filter(|status| *status != Self::Other || text == "other").ok_or(NotACallStatus)
-    }
 }
 
 impl CallStatus {
@@ -100,11 +88,11 @@ pub enum CallDirection {
 }
 
 /// A row of `calls`: an incoming call with the numbers that Twilio signed, or a call that a tool placed.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     pub id: CallId,
     pub organization_id: OrganizationId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
     #[serde(default)]
     pub direction: CallDirection,
@@ -113,18 +101,13 @@ pub struct Call {
     /// The organization's number.
     pub called_phone_number: E164,
     /// A secret: stored in the row until the end of the call, and never shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_url: Option<ControlUrl>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<CallStatus>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_sid: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number_id: Option<PhoneNumberId>,
     /// VAPI has the media only, and cannot transfer the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bypasses_provider: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twiml_at: Option<Timestamp>,
     /// The tools started with the call, in the order of their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -136,10 +119,8 @@ pub struct Call {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<CallVariable>,
     /// When the results were taken for the model, once. Later results are sent one by one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_taken_at: Option<Timestamp>,
     /// When the call accepted them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_injected_at: Option<Timestamp>,
     /// Results that were sent later, one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -155,64 +136,46 @@ pub struct Call {
     pub background: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background_told: Vec<BackgroundResult>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_back: Option<ReadBack>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_failed_at: Option<Timestamp>,
     /// The ids of executions that did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_executions: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// In VAPI's words, such as `customer-ended-call`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<f64>,
     /// In US dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Parts of the cost: `transport`, `stt`, `llm`, `tts`, `vapi`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cost_parts: BTreeMap<String, f64>,
     /// When VAPI reported it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_at: Option<Timestamp>,
-    /// When caller and agent were connected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_at: Option<Timestamp>,
     /// First utterances. Words are not stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_spoke_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller_spoke_at: Option<Timestamp>,
     /// When the agent first fell silent (VAPI's `hang`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_hung_at: Option<Timestamp>,
     /// The first transfers, in the order of their reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Transfer>,
     /// The transfer of the caller's line that returns if nobody answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<ReturningTransfer>,
     /// The call that was transferred before the caller returned to the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returned_from: Option<CallId>,
     /// The calls of the same phone call before this one, the first one first. Absent in rows of an older version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_calls: Vec<CallId>,
     /// The first line of the context for the model; dropped at the end of the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preface: Option<String>,
     /// Only with `verify_claims`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_check: Option<ClaimCheck>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// When DynamoDB may drop the row; seconds since 1970. Absent in rows of an older version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
 }
 
@@ -460,17 +423,5 @@ impl Call {
 
     pub fn is_over(&self) -> bool {
         self.ended_at.is_some() || self.status.is_some_and(CallStatus::is_over)
-    }
-}
-
-impl Owned for PlacingCall {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
-}
-
-impl Owned for Call {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
     }
 }

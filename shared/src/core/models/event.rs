@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Automation, AutomationId, EventId, HookId, OrganizationId, Owned, RunId, Timestamp};
+use super::{Automation, AutomationId, EventId, HookId, OrganizationId, RunId, Timestamp};
 use crate::described::Described;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,12 +94,6 @@ pub struct WaitingEvent {
 impl WaitingEvent {
     pub const fn of(event: &Event) -> Self {
         Self { organization_id: event.organization_id, event_id: event.id }
-    }
-}
-
-impl Owned for Event {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
     }
 }
 

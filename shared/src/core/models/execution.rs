@@ -1,30 +1,26 @@
 //! Executions of tools.
 
-use std::str::FromStr;
-
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CallId, E164, ExecutionId, OrganizationId, RunId, Timestamp, ToolId, named};
-use crate::described::Described;
+use super::{CallId, E164, ExecutionId, OrganizationId, RunId, Timestamp, ToolId};
+use crate::{described::Described, names::Names};
 
 /// Replaces argument values in rows of a version that stored only names.
 const NOT_KEPT: &str = "[not kept]";
 
 /// A row of `executions`: the history of a tool, redacted (`redaction::Unredacted`).
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Execution {
     pub id: ExecutionId,
     pub organization_id: OrganizationId,
     pub tool_id: ToolId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// If known; for the erasure of a number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<CallerHash>,
     /// Without the caller; for the erasure too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -33,21 +29,17 @@ pub struct Execution {
     pub trigger: ExecutionOrigin,
     pub status: ExecutionStatus,
     /// Why it failed: the sentence for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Of a failure; absent in rows of an older version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// The model's arguments, by name.
     #[serde(default, deserialize_with = "values_or_names")]
     pub arguments: Map<String, Value>,
     /// The answer to the model; absent while queued, and without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// Dropped arguments that the tool does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_at: Option<Timestamp>,
     pub started_at: Timestamp,
     /// Milliseconds.
@@ -203,7 +195,7 @@ impl From<Execution> for ExecutionView {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionOrigin {
     #[default]
@@ -215,23 +207,11 @@ pub enum ExecutionOrigin {
     Agent,
 }
 
-impl ExecutionOrigin {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Conversation => "conversation",
-            Self::CallStart => "call_start",
-            Self::Automation => "automation",
-            Self::Test => "test",
-            Self::Agent => "agent",
-        }
-    }
-}
-
 /// Whose fault a failure is. `ours`: an outage of this service, or too little time. `configuration`: the tool's address, credentials,
 /// numbers or limits. `service`: the service that the tool calls. `caller`: the person on the phone was not available, shows no
 /// number, or wants no messages. `model`: the model's arguments. `other`: a fault that only a newer version knows. Null for an
 /// execution that did not fail, and for rows of an older version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "Fault")]
 pub enum Fault {
@@ -241,6 +221,7 @@ pub enum Fault {
     Caller,
     Model,
     #[serde(other)]
+    #[names(never_given)]
     Other,
 }
 
@@ -262,17 +243,6 @@ impl Fault {
         }
     }
 
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ours => "ours",
-            Self::Configuration => "configuration",
-            Self::Service => "service",
-            Self::Caller => "caller",
-            Self::Model => "model",
-            Self::Other => "other",
-        }
-    }
-
     pub const fn next_step(self) -> &'static str {
         match self {
             Self::Ours => "Try again. If it fails again, tell the operator of this service.",
@@ -288,7 +258,7 @@ impl Fault {
 /// `queued`: it waits. `partial`: some recipients got it, others did not. `unknown`: it may or may not have happened, and is not
 /// repeated. `replayed`: answered from the record of the same effect; nothing happened again. `limited`: one of the tool's limits was
 /// reached. `read_back`: the caller has to confirm it; nothing happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 #[schema(name = "ExecutionStatus")]
 pub enum ExecutionStatus {
@@ -302,57 +272,8 @@ pub enum ExecutionStatus {
     ReadBack,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of queued, succeeded, partial, failed, unknown, replayed, limited, read_back")]
-pub struct NotAnExecutionStatus;
-
-impl FromStr for ExecutionStatus {
-    type Err = NotAnExecutionStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAnExecutionStatus)
-    }
-}
-
 impl ExecutionStatus {
     pub const NOT_SUCCEEDED: [Self; 4] = [Self::Failed, Self::Unknown, Self::Partial, Self::Limited];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Succeeded => "succeeded",
-            Self::Partial => "partial",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-            Self::Replayed => "replayed",
-            Self::Limited => "limited",
-            Self::ReadBack => "read_back",
-        }
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of conversation, call_start, automation, test, agent")]
-pub struct NotATrigger;
-
-impl FromStr for ExecutionOrigin {
-    type Err = NotATrigger;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotATrigger)
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of ours, configuration, service, caller, model")]
-pub struct NotAFault;
-
-impl FromStr for Fault {
-    type Err = NotAFault;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).filter(|fault| *fault != Self::Other).ok_or(NotAFault)
-    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, HookId, OrganizationId, Owned, SecretId, Timestamp, named};
-use crate::described::Described;
+use super::{AutomationId, HookId, OrganizationId, SecretId, Timestamp};
+use crate::{described::Described, names::Names};
 
 /// A row of `hooks`. The id is part of the address and cannot be guessed.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hook {
     pub id: HookId,
@@ -13,22 +14,17 @@ pub struct Hook {
     /// The folded service name ([`super::folded_name`]), as in the address.
     pub service: String,
     /// Absent in rows of older versions. A row with a scheme that this version does not know is unreadable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Scheme>,
     /// Of an organization's own hook.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnHook>,
     /// Requests of an own hook that were refused because they were too many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_at: Option<Timestamp>,
     #[serde(default)]
     pub label: String,
     pub status: HookStatus,
     /// The tenant at a service with one address for all organizations: `slack#A0MDYCDME#T061EG9R6`. Other tenants' events are
     /// ignored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_key: Option<String>,
     /// Each proves a request; the newest last. Values are in Secrets Manager.
     #[serde(default)]
@@ -37,11 +33,9 @@ pub struct Hook {
     #[serde(default)]
     pub unseen_secret: bool,
     /// The one automation that receives its events; otherwise all listening ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
     /// The event and params of the trigger that it was made for; when the automation has another one, events are ignored. Absent in
     /// rows of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed_for: Option<String>,
     /// Counts changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
@@ -51,7 +45,7 @@ pub struct Hook {
 }
 
 /// The proof of a hook's requests, see [`crate::webhooks`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
     Slack,
@@ -79,26 +73,23 @@ pub enum Scheme {
 }
 
 /// How the requests of an organization's own hook are proven and read. Secrets are in Secrets Manager.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct OwnHook {
     /// The header of the signature, or of the token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     #[serde(default)]
     pub algorithm: SignatureAlgorithm,
     #[serde(default)]
     pub encoding: SignatureEncoding,
     /// Text before the signature: `sha256=`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// The user name of `basic`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The senders' addresses: `203.0.113.7`, `203.0.113.0/24`; empty: any.
     #[serde(default)]
     pub allowed_addresses: Vec<String>,
     /// The path of the event's name in the body; `type` unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_field: Option<String>,
 }
 
@@ -120,12 +111,6 @@ pub enum SignatureEncoding {
     Base64,
 }
 
-impl Owned for Hook {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
-}
-
 /// A hook's secret: the last part of its name in Secrets Manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct HookSecretRef {
@@ -133,7 +118,7 @@ pub struct HookSecretRef {
     pub created_at: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum HookStatus {
     /// Without a secret: only a handshake that brings one is accepted.
@@ -141,16 +126,4 @@ pub enum HookStatus {
     Active,
     /// The service reported that the organization revoked its access.
     Ended,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of pending, active, ended")]
-pub struct NotAHookStatus;
-
-impl std::str::FromStr for HookStatus {
-    type Err = NotAHookStatus;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAHookStatus)
-    }
 }

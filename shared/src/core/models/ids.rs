@@ -125,14 +125,12 @@ fn of_content(content: &str) -> Uuid {
 }
 
 impl AutomationId {
-    /// The same content is the same automation.
     pub fn of_content(organization: OrganizationId, content_hash: &str) -> Self {
         Self(of_content(&format!("automation {organization} {content_hash}")))
     }
 }
 
 impl RunId {
-    /// The same idempotency key is the same run.
     pub fn of_key(organization: OrganizationId, key: &str) -> Self {
         Self(of_content(&format!("run {organization} {key}")))
     }
@@ -157,12 +155,10 @@ impl EventId {
         Self(of_content(&format!("event {organization} {hook} {id_at_service}")))
     }
 
-    /// The event that a call ended.
     pub fn of_ended_call(organization: OrganizationId, call: &CallId) -> Self {
         Self(of_content(&format!("event {organization} call {call} ended")))
     }
 
-    /// The event that a tool failed in a call.
     pub fn of_failed_tool(organization: OrganizationId, execution: ExecutionId) -> Self {
         Self(of_content(&format!("event {organization} execution {execution} failed")))
     }

@@ -9,6 +9,7 @@ use super::{
     Actor, AgentId, AutomationId, HookId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId,
     SecretId, ServiceId, Timestamp, ToolId, ToolName,
 };
+use crate::names::Names;
 
 /// A row of `intents`: written before VAPI, Secrets Manager or Scheduler is changed, deleted by the transaction that ends the
 /// change. After a crash or an outage `settle` finishes or undoes the change.
@@ -26,7 +27,7 @@ pub struct Intent {
     pub actor: Option<Actor>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
     CreateTool {
@@ -112,23 +113,6 @@ impl SecretOwner {
             }
             (Self::Hook { hook, id }, [key, of, whose, "hooks", ..]) => is(key, &id) && is(of, &hook) && ours(whose),
             _ => false,
-        }
-    }
-}
-
-impl Change {
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::CreateTool { .. } => "create_tool",
-            Self::UpdateTool { .. } => "update_tool",
-            Self::DeleteTool { .. } => "delete_tool",
-            Self::AttachTool { .. } => "attach_tool",
-            Self::DetachTool { .. } => "detach_tool",
-            Self::DetachAllTools { .. } => "detach_all_tools",
-            Self::QueryTool { .. } => "query_tool",
-            Self::StoreSecret { .. } => "store_secret",
-            Self::AutomationTrigger { .. } => "automation_trigger",
-            Self::Unknown => "unknown",
         }
     }
 }

@@ -9,9 +9,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use crate::described::Described;
+use crate::{described::Described, names::Names};
 
-use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId, named};
+use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId};
 
 /// A row of `knowledge_bases`.
 #[derive(Debug, Clone, Serialize, Deserialize, Described)]
@@ -88,24 +88,12 @@ impl Field {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldType {
     Text,
     Number,
     Boolean,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of text, number, boolean")]
-pub struct NotAFieldType;
-
-impl FromStr for FieldType {
-    type Err = NotAFieldType;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAFieldType)
-    }
 }
 
 /// 1 to 40 of `a-z`, `0-9` and `_`, beginning with a letter. With an operator appended it is the name of an argument.

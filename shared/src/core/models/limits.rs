@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::Names;
+
 /// A tool's limits, each 1 to [`Limits::HIGHEST`]; absent: unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -21,24 +23,12 @@ impl Limits {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
+#[serde(rename_all = "snake_case")]
 pub enum Limit {
     PerCall,
     PerMinute,
     PerHour,
     PerDay,
-    /// Of one person.
     PerPersonAndDay,
-}
-
-impl Limit {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PerCall => "per_call",
-            Self::PerMinute => "per_minute",
-            Self::PerHour => "per_hour",
-            Self::PerDay => "per_day",
-            Self::PerPersonAndDay => "per_person_and_day",
-        }
-    }
 }

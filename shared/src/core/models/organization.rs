@@ -1,11 +1,12 @@
 //! Organizations (tenants) and their members.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{OrganizationId, OwnBudgets, OwnKeys, ServiceCredentials, ServiceId, Slug, Timestamp, UserId};
+use crate::{described::Described, names::Names};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Organization {
@@ -27,8 +28,9 @@ pub struct Organization {
 }
 
 /// `organization_members.role`. Each role includes the ones before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
-#[serde(from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, Described, Names)]
+#[serde(from = "String", rename_all = "snake_case")]
+#[names(problem = "must be viewer, member, admin or owner")]
 pub enum Role {
     /// Reads. Also the role of members with an unknown role, or none.
     #[default]
@@ -40,42 +42,9 @@ pub enum Role {
     Owner,
 }
 
-crate::described!(Role => {"type": "string", "enum": (Role::ALL)});
-
-impl Role {
-    pub const ALL: [Self; 4] = [Self::Viewer, Self::Member, Self::Admin, Self::Owner];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Member => "member",
-            Self::Admin => "admin",
-            Self::Owner => "owner",
-        }
-    }
-}
-
 impl From<String> for Role {
     fn from(text: String) -> Self {
-        text.parse().unwrap_or_default()
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be viewer, member, admin or owner")]
-pub struct NotARole;
-
-impl FromStr for Role {
-    type Err = NotARole;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or(NotARole)
-    }
-}
-
-impl Serialize for Role {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        Self::named(&text).unwrap_or_default()
     }
 }
 

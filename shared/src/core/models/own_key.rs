@@ -1,48 +1,19 @@
 //! An organization's own accounts at services, used in place of the platform's.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{SecretId, Timestamp};
-use crate::described::Described;
+use crate::{described::Described, names::Names};
 
 /// A service at which an organization may have an account of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyService {
     Vapi,
     Llm,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("must be vapi or llm")]
-pub struct NotAKeyService;
-
-impl KeyService {
-    pub const ALL: [Self; 2] = [Self::Vapi, Self::Llm];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Vapi => "vapi",
-            Self::Llm => "llm",
-        }
-    }
-}
-
-impl fmt::Display for KeyService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for KeyService {
-    type Err = NotAKeyService;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|service| service.as_str() == text).ok_or(NotAKeyService)
-    }
 }
 
 /// The reference to a stored key, which is only in Secrets Manager.

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, OrganizationId, Owned, PhoneNumberId, Timestamp};
+use super::{AgentId, OrganizationId, PhoneNumberId, Timestamp};
 
 /// A number in E.164: `+`, then 7 to 15 digits, the first not 0.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,20 +60,18 @@ impl fmt::Debug for E164 {
 }
 
 /// A row of `phone_numbers`: a Twilio number of an organization.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PhoneNumber {
     pub id: PhoneNumberId,
     pub organization_id: OrganizationId,
     pub number: E164,
     pub label: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
     /// The number called when the agent cannot take a call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_number: Option<E164>,
     /// If set, calls are created at VAPI for the agent's assistant (provider bypass); otherwise Twilio's request is forwarded,
     /// and VAPI chooses the assistant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vapi_phone_number_id: Option<String>,
     /// Milliseconds to wait at the start of a call for results that become variables of the call.
     #[serde(default, skip_serializing_if = "none")]
@@ -87,12 +85,6 @@ pub struct PhoneNumber {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 const fn none(wait_ms: &u32) -> bool {
     *wait_ms == 0
-}
-
-impl Owned for PhoneNumber {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
 }
 
 #[cfg(test)]

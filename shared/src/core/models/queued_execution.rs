@@ -17,16 +17,14 @@ pub enum Queued {
 }
 
 /// An execution to carry out. Its caller was verified before it was queued.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuedExecution {
     pub execution_id: ExecutionId,
     pub organization_id: OrganizationId,
     pub tool_id: ToolId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<E164>,
     pub arguments: Map<String, Value>,
     pub trigger: ExecutionOrigin,
@@ -34,16 +32,12 @@ pub struct QueuedExecution {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before_call: bool,
     /// The arguments that identify its effect; absent without any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub significant: Option<Map<String, Value>>,
     /// VAPI's id of the tool call, stable across redeliveries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// The execution whose result it sends, because the call is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends_result_of: Option<ExecutionId>,
     /// When the caller confirmed another effect before confirming this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_after: Option<Timestamp>,
     pub queued_at: Timestamp,
 }

@@ -1,31 +1,21 @@
 //! A request that is read back to the caller before it counts.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Timestamp, named};
+use super::Timestamp;
+use crate::names::Names;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Confirm {
     /// The second time it is called with the same arguments, after the caller heard them and spoke.
     ReadBack,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("must be read_back")]
-pub struct NotAConfirmation;
-
-impl FromStr for Confirm {
-    type Err = NotAConfirmation;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAConfirmation)
-    }
-}
-
 /// The latest request of a call that was read back.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBack {
     /// Of the tool and its arguments.
@@ -33,19 +23,15 @@ pub struct ReadBack {
     /// When the model was given the sentence.
     pub at: Timestamp,
     /// VAPI's id of the tool call, which a redelivery keeps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
     /// Who spoke since, in the order of VAPI's messages.
     pub heard: Vec<SpeechTurn>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_by: Option<String>,
     /// Digests of the effects it asks for, of each recipient too. Requests of an older version have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<String>,
     /// The latest request before it that the caller confirmed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_before: Option<ConfirmedRequest>,
 }
 

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::described::Described;
+use crate::{described::Described, names::Names};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientState {
     /// The message was sent now.
@@ -16,15 +16,4 @@ pub enum RecipientState {
     /// Possibly sent, and never sent again. Newer states read as this one.
     #[serde(other)]
     Unknown,
-}
-
-impl RecipientState {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::AlreadySent => "already_sent",
-            Self::NotSent => "not_sent",
-            Self::Unknown => "unknown",
-        }
-    }
 }

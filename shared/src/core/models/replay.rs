@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, EventId, OrganizationId, Owned, ReplayId, RunId, Timestamp, UserId, named};
-use crate::described::Described;
+use super::{AutomationId, EventId, OrganizationId, ReplayId, RunId, Timestamp, UserId};
+use crate::{described::Described, names::Names};
 
 /// A row of `replays`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,12 +66,6 @@ impl Replay {
 /// Skipped runs by [`SkipReason`]; reasons of a newer version are kept.
 pub type SkippedRuns = BTreeMap<String, u32>;
 
-impl Owned for Replay {
-    fn owner(&self) -> OrganizationId {
-        self.organization_id
-    }
-}
-
 /// The events that a replay covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct ReplayFilter {
@@ -129,7 +123,7 @@ pub struct ReplayProgress {
     pub failed: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
     AutomationDeleted,
@@ -145,19 +139,7 @@ pub enum SkipReason {
 
 impl SkipReason {
     pub fn of(word: &str) -> Self {
-        named(word).unwrap_or(Self::Other)
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AutomationDeleted => "automation_deleted",
-            Self::AutomationInactive => "automation_inactive",
-            Self::Filter => "filter",
-            Self::FilterTooLarge => "filter_too_large",
-            Self::StoredInPart => "stored_in_part",
-            Self::EventGone => "event_gone",
-            Self::Other => "other",
-        }
+        Self::named(word).unwrap_or(Self::Other)
     }
 
     pub const fn sentence(self) -> &'static str {

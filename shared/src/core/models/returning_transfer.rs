@@ -6,32 +6,27 @@ use super::{CallId, E164, ExecutionId, Timestamp};
 use crate::described::Described;
 
 /// The transfer in the row of its call. At its end the destinations, the briefing and the sentence are removed.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReturningTransfer {
     /// The execution that moved the line.
     pub execution_id: ExecutionId,
     pub at: Timestamp,
-    /// How long each destination rings.
     pub ring_seconds: u16,
     /// They ring one after the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub destinations: Vec<DialDestination>,
     /// The caller hears it if nobody answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub say: Option<String>,
     /// The person who answers hears it before the caller is connected, and the agent reads it if the caller returns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub briefing: Option<String>,
     /// False: the call ends if nobody answers.
     pub returns: bool,
     #[serde(default)]
     pub rung: Vec<RungDestination>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TransferOutcome>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The call in which the caller is back with the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returned_as: Option<CallId>,
 }
 

@@ -7,6 +7,7 @@ use super::{
 };
 
 /// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     pub id: AutomationId,
@@ -15,25 +16,18 @@ pub struct Schedule {
     /// Hash of the trigger's type and configuration, which determine the occurrences.
     pub rule: String,
     /// Or the running one; absent after the last. A paused automation keeps it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_run_at: Option<Timestamp>,
     /// Name of the one-time schedule at `EventBridge` Scheduler; absent if the occurrence was queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_name: Option<String>,
     /// Partition of the index of due rows. Only active automations with a next occurrence have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_poll: Option<Timestamp>,
     /// Failures since its last answer.
     #[serde(default)]
     pub failures: u32,
     /// The last failure: a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<PollCursor>,
     /// Counts changes of the row; 0 before it is written.
     #[serde(default)]

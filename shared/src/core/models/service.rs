@@ -356,6 +356,7 @@ pub struct ServiceCapabilities {
 }
 
 /// The content of `trigger_data` for an event.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Described)]
 pub struct WebhookPayload {
     #[serde(default)]
@@ -363,13 +364,10 @@ pub struct WebhookPayload {
     /// Descriptions by path (`event.text`).
     #[serde(default)]
     pub trigger_data_fields: BTreeMap<String, String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example_condition: Option<Value>,
     /// A whole event as it comes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
     /// The trigger that emits the event, if the service does not post it to a hook.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed_trigger: Option<TriggerComponent>,
     /// The event is ours: it comes without a hook.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

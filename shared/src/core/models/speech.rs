@@ -17,13 +17,11 @@ const DELAYED: &str = "This is taking a moment.";
 const DERIVED_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// Sentences of a tool; absent ones are automatic.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Sentence>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delayed: Option<Sentence>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Sentence>,
 }
 

@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{cut::fit, described::Described};
+use crate::{cut::fit, described::Described, names::Names};
 
 use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
@@ -84,7 +84,7 @@ pub struct ThreadSummary {
     pub at: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
     User,
@@ -95,6 +95,7 @@ pub enum ChatRole {
 }
 
 /// A message of a conversation: an item of `threads` whose part is `m#000001`.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadMessage {
     /// The first is 1.
@@ -104,16 +105,12 @@ pub struct ThreadMessage {
     pub role: ChatRole,
     pub content: String,
     /// The idempotency name of its request. An answer holds it if the request had no words of the person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Tool results before this answer: a list of [`ToolResult`]s as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_results: Option<String>,
     /// The widget beside the text, as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widget: Option<String>,
     /// The answer's `metadata` as JSON text, for a repeated request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
     pub created_at: Timestamp,
 }
@@ -131,14 +128,13 @@ impl ThreadMessage {
 }
 
 /// A turn without an answer, written as it happens: for a reload, a second tab, and resuming after a crash.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
     /// Counted from 1 in its thread.
     pub turn: u32,
     /// The name of its request, later stored with the message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// Empty if the request brought results of the front end.
     #[serde(default)]
@@ -151,7 +147,6 @@ pub struct RunningTurn {
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub iteration: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTurn>,
 }
 
@@ -176,7 +171,7 @@ pub struct PlannedCall {
     pub of_front_end: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
     /// It has begun; the outcome is unknown.
@@ -191,20 +186,6 @@ pub enum TurnCall {
     /// Of a newer version.
     #[serde(other)]
     Unknown,
-}
-
-impl TurnCall {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Unconfirmed => "unconfirmed",
-            Self::NotCalled => "not_called",
-            Self::Refused => "refused",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// A tool's result: `{"tool", "arguments", "outcome", "effect", "result"}`, and the data of its receipt.
@@ -362,7 +343,7 @@ fn role_as_text<S: Serializer>(role: &Option<Role>, serializer: S) -> Result<S::
 /// An unknown role is read as the highest, because a newer version's restriction must hold.
 fn role_or_owner<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Role>, D::Error> {
     let named = Option::<String>::deserialize(deserializer)?;
-    let known = |name: String| Role::ALL.into_iter().find(|role| role.as_str() == name).unwrap_or(Role::Owner);
+    let known = |name: String| Role::named(&name).unwrap_or(Role::Owner);
     Ok(named.map(known))
 }
 

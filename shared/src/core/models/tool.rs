@@ -1,14 +1,13 @@
 //! An organization's tool, as stored.
 
-use std::{fmt, str::FromStr};
-
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
     AsyncResult, Confirm, IfCallOver, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId,
-    ToolName, named,
+    ToolName,
 };
+use crate::{described::Described, names::Names};
 
 /// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
@@ -16,56 +15,22 @@ pub const NO_ARGUMENTS: &str = "no_arguments";
 /// Beside the model's arguments in a call by VAPI: the call's data and our token. No argument of a model can have this name.
 pub const CALL_METADATA: &str = "metadata";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Clients use a second spelling of some types; `externalApp` is the former name of `pipedream_action`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolType {
+    Sms,
     #[serde(alias = "apiRequest")]
     ApiRequest,
     #[serde(alias = "externalApp")]
     PipedreamAction,
-    Query,
-    Sms,
     #[serde(alias = "transferCall")]
     TransferCall,
     PlaceCall,
+    Query,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("must be one of sms, api_request, pipedream_action, transfer_call, place_call, query")]
-pub struct NotAToolType;
-
-impl ToolType {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ApiRequest => "api_request",
-            Self::PipedreamAction => "pipedream_action",
-            Self::Query => "query",
-            Self::Sms => "sms",
-            Self::TransferCall => "transfer_call",
-            Self::PlaceCall => "place_call",
-        }
-    }
-}
-
-impl FromStr for ToolType {
-    type Err = NotAToolType;
-
-    /// Some types have a second spelling that clients use; `externalApp` is the former name of `pipedream_action`.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(text).ok_or(NotAToolType)
-    }
-}
-
-impl fmt::Display for ToolType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-crate::described! {
-    Tool => {"$ref": "#/components/schemas/Tool"},
-    ToolType => {"type": "string", "enum": ["sms", "api_request", "pipedream_action", "transfer_call", "place_call", "query"]},
-}
+crate::described!(Tool => {"$ref": "#/components/schemas/Tool"});
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tool {

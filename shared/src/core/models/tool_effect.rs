@@ -1,11 +1,11 @@
 //! The declared effect of a tool.
 
-use std::{fmt, str::FromStr};
-
 use serde::{Deserialize, Serialize};
 
+use crate::names::Names;
+
 /// The change that a call causes outside. Approval rules, quotas and consent read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
     None,
@@ -23,30 +23,15 @@ pub enum ToolEffect {
     /// An acting tool of an older row or with a newer version's word. Every approval rule applies to it.
     #[default]
     #[serde(other)]
+    #[names(never_given)]
     Undeclared,
 }
 
-crate::described!(ToolEffect => {
-    "enum": ["none", "email", "sms", "message", "call", "payment", "record", "other", "undeclared"]
-});
+crate::described!(ToolEffect => {"enum": (ToolEffect::NAMES)});
 
 impl ToolEffect {
     pub const OF_ACTING: [Self; 7] =
         [Self::Email, Self::Sms, Self::Message, Self::Call, Self::Payment, Self::Record, Self::Other];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Email => "email",
-            Self::Sms => "sms",
-            Self::Message => "message",
-            Self::Call => "call",
-            Self::Payment => "payment",
-            Self::Record => "record",
-            Self::Other => "other",
-            Self::Undeclared => "undeclared",
-        }
-    }
 
     pub const fn acts(self) -> bool {
         !matches!(self, Self::None)
@@ -55,24 +40,6 @@ impl ToolEffect {
     /// Whether it reaches a person.
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Email | Self::Sms | Self::Message | Self::Call)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be one of none, email, sms, message, call, payment, record, other")]
-pub struct NotAnEffect;
-
-impl FromStr for ToolEffect {
-    type Err = NotAnEffect;
-
-    fn from_str(word: &str) -> Result<Self, NotAnEffect> {
-        std::iter::once(Self::None).chain(Self::OF_ACTING).find(|effect| effect.as_str() == word).ok_or(NotAnEffect)
-    }
-}
-
-impl fmt::Display for ToolEffect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -89,6 +56,6 @@ mod tests {
             assert_eq!(json!(effect), effect.as_str());
         }
         assert_eq!(serde_json::from_value::<ToolEffect>(json!("telepathy")).unwrap(), ToolEffect::Undeclared);
-        assert_eq!("undeclared".parse::<ToolEffect>(), Err(NotAnEffect), "nobody declares that");
+        assert!("undeclared".parse::<ToolEffect>().is_err(), "nobody declares that");
     }
 }

@@ -47,17 +47,14 @@ impl OfferedTool {
 }
 
 /// The form in a run's row.
+#[declare::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 struct StoredOffer {
     name: String,
     /// Absent for a built-in tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_id: Option<ToolId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     service_tool: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     redact: Vec<String>,

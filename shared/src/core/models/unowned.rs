@@ -1,10 +1,22 @@
 //! Rows read before the organization is known.
 
-use super::OrganizationId;
+use super::{Approval, Automation, AutomationRun, Call, Event, Hook, OrganizationId, PhoneNumber, PlacingCall, Replay};
 
 pub trait Owned {
     fn owner(&self) -> OrganizationId;
 }
+
+macro_rules! owned {
+    ($($row:ident),+) => {$(
+        impl Owned for $row {
+            fn owner(&self) -> OrganizationId {
+                self.organization_id
+            }
+        }
+    )+};
+}
+
+owned!(Approval, Automation, AutomationRun, Call, Event, Hook, PhoneNumber, PlacingCall, Replay);
 
 /// A row read by a key without an organization, concurrently with authentication. Only its owner can see it.
 #[derive(Debug)]

@@ -74,7 +74,6 @@ fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '+' | '/' | '%' | '@' | '$' | '*' | '!' | '＠')
 }
 
-/// Start and end of the next word.
 fn next_word(text: &str, at: usize) -> Option<(usize, usize)> {
     let start = at + part(text, at, text.len()).find(in_word)?;
     let length = part(text, start, text.len()).find(|c| !in_word(c));

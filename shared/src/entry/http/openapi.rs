@@ -271,7 +271,8 @@ impl Operation {
 }
 
 fn parameter(place: &str, name: &str, doc: &str, schema: Json) -> Json {
-    json!({"name": name, "in": place, "description": doc, "schema": schema})
+    let members = [("name", name.into()), ("in", place.into()), ("description", doc.into()), ("schema", schema)];
+    members.into_iter().collect()
 }
 
 /// A parsed doc comment: summary (first paragraph), description, answers (`- 201: The member's row.`), and examples of bodies

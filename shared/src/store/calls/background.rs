@@ -33,6 +33,7 @@ pub enum AddedToCall {
 }
 
 const TOLD: &str = "#background_told = list_append(if_not_exists(#background_told, :none), :told)";
+const OWN_TURN: &str = "#organization_id = :organization AND #telling_worker = :worker AND size(#telling) = :before";
 const NEW: &str = "#organization_id = :organization AND NOT contains(#background, :id)";
 const OPEN: &str = "(attribute_not_exists(#ended_at) OR attribute_exists(#transfer))";
 
@@ -164,15 +165,9 @@ impl Telling<'_> {
     pub async fn note(&self, told: &[BackgroundResult], rest: &[ResultToTell]) -> Result<bool> {
         let noted = self
             .update(&format!("SET {TOLD}, #telling = :rest, #telling_until = :until, #updated_at = :now"))
-            .when("#organization_id = :organization AND #telling_worker = :worker AND size(#telling) = :before")
-            .with([
-                (":none", AttributeValue::L(Vec::new())),
-                (":told", to_attribute(&told)?),
-                (":rest", to_attribute(&rest)?),
-                (":before", to_attribute(&(told.len() + rest.len()))?),
-                (":until", self.until(Timestamp::now())),
-                (":worker", text(&self.worker)),
-            ]);
+            .when(OWN_TURN)
+            .with(self.outcomes(told, rest)?)
+            .with([(":until", self.until(Timestamp::now()))]);
         match noted.attempt().await? {
             WriteResult::Done(_) => Ok(true),
             // The SDK sent the update again after a lost answer.
@@ -190,14 +185,8 @@ impl Telling<'_> {
             "SET {TOLD}, #to_tell = list_append(:rest, if_not_exists(#to_tell, :none)), #updated_at = :now \
              REMOVE #telling, #telling_until, #telling_worker"
         ))
-        .when("#organization_id = :organization AND #telling_worker = :worker AND size(#telling) = :before")
-        .with([
-            (":none", AttributeValue::L(Vec::new())),
-            (":told", to_attribute(&told)?),
-            (":rest", to_attribute(&rest)?),
-            (":before", to_attribute(&(told.len() + rest.len()))?),
-            (":worker", text(&self.worker)),
-        ])
+        .when(OWN_TURN)
+        .with(self.outcomes(told, rest)?)
         .unless_refused()
         .await
         .map(drop)
@@ -232,6 +221,17 @@ impl Telling<'_> {
             .with([(":worker", text(&self.worker)), (":zero", number(0))])
             .unless_refused()
             .await
+    }
+
+    /// The values of [`TOLD`] and [`OWN_TURN`], and `:rest`.
+    fn outcomes(&self, told: &[BackgroundResult], rest: &[ResultToTell]) -> Result<[(&str, AttributeValue); 5]> {
+        Ok([
+            (":none", AttributeValue::L(Vec::new())),
+            (":told", to_attribute(&told)?),
+            (":rest", to_attribute(&rest)?),
+            (":before", to_attribute(&(told.len() + rest.len()))?),
+            (":worker", text(&self.worker)),
+        ])
     }
 
     fn update(&self, change: &str) -> Write {

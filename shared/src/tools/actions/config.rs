@@ -283,7 +283,7 @@ impl ToolConfig {
 fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
     let Some(mut of_chat) = fields.object("chat") else { return ChatRules::default() };
     let least_role = of_chat.text("least_role", 20).and_then(|text| {
-        let role = Role::ALL.into_iter().find(|role| role.as_str() == text);
+        let role = Role::named(&text);
         if role.is_none() {
             of_chat.problem("least_role", "must be one of viewer, member, admin, owner");
         }

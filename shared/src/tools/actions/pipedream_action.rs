@@ -57,19 +57,16 @@ const fn yes() -> bool {
     true
 }
 
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     app: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     app_name: Option<String>,
     account_id: String,
     action_key: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     app_prop: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     dynamic_props_id: Option<String>,
 }
 

@@ -58,20 +58,18 @@ const NAMED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 const NAMED_WITHIN: Duration = Duration::from_secs(2);
 const RECORDED_WITHIN: Duration = Duration::from_secs(3);
 
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlaceCall {
     pub phone_number_id: PhoneNumberId,
     /// The number's agent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
     to: Parameter,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<Parameter>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     variables: BTreeMap<String, Parameter>,
     #[serde(default)]
     hours: Hours,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     time_zone: Option<String>,
     #[serde(default)]
     answering_machine: AnsweringMachine,

@@ -36,7 +36,6 @@ pub struct ActionClients {
     pub call_control: CallControl,
     pub outbound: Outbound,
     pub knowledge: Knowledge,
-    /// How long a call is kept.
     pub calls_kept: Duration,
     pub quotas: Quotas,
     pub do_not_call: DoNotCallList,

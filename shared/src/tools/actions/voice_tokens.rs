@@ -35,14 +35,12 @@ pub struct VoiceToken {
 }
 
 /// A call as the platform describes it.
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFacts {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<CallId>,
     /// Not always a number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<E164>,
 }
 

@@ -69,7 +69,6 @@ pub struct Ranked<'a> {
     pub found: Vec<(&'a Segment, &'a ListedTool)>,
     /// Unknown words of the query with their replacements; empty if no word is similar.
     pub corrected: Vec<(String, Vec<String>)>,
-    /// Unknown words that were not compared.
     pub not_compared: usize,
     /// Whether the query has words other than stop words.
     pub has_words: bool,

@@ -27,6 +27,7 @@ use crate::{
     error::Problems,
     fields::Fields,
     models::{OrganizationId, Service, ServiceId, folded_name},
+    names::{Names, UnknownName},
     store::{Cursor, NotAPlace},
 };
 
@@ -53,7 +54,8 @@ pub struct ToolSearch {
     pub cursor: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Described, Names)]
+#[serde(rename_all = "snake_case")]
 pub enum TriggerKind {
     Webhook,
     Polling,
@@ -81,23 +83,14 @@ pub struct SearchBody {
 #[derive(Debug)]
 pub struct ServiceNames(Vec<String>);
 
-crate::described! {
-    TriggerKind => {"type": "string", "enum": ["webhook", "polling"]},
-    ServiceNames => {
-        "type": "array", "maxItems": MOST_SERVICES, "items": {"type": "string", "maxLength": LONGEST_SERVICE}
-    },
-}
+crate::described!(ServiceNames => {
+    "type": "array", "maxItems": MOST_SERVICES, "items": {"type": "string", "maxLength": LONGEST_SERVICE}
+});
 
 impl Given for TriggerKind {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        match fields.text(name, 20)?.as_str() {
-            "webhook" => Some(Self::Webhook),
-            "polling" => Some(Self::Polling),
-            _ => {
-                fields.problem(name, "must be webhook or polling");
-                None
-            }
-        }
+        let kind = fields.text(name, 20)?.parse();
+        kind.map_err(|unknown: UnknownName| fields.problem(name, unknown.to_string())).ok()
     }
 }
 

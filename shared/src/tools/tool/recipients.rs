@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Effect, ToolOutcome};
 use crate::models::{ExecutionStatus, RecipientState};
 
+#[declare::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipientOutcome {
     /// The address as given; a phone number in E.164 form.
@@ -13,12 +14,9 @@ pub struct RecipientOutcome {
     /// Older versions recorded the field as `outcome`.
     #[serde(alias = "outcome")]
     pub state: RecipientState,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The service's id of the message, and its status there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
 

@@ -18,7 +18,6 @@ const OTHERWISE: &str = "otherwise";
 #[derive(Debug, Clone)]
 pub(super) struct OpenChoice<'a> {
     pub(super) choose: &'a Choose,
-    /// The result that chose the branch.
     chose: ActionResult,
     /// The first failure in the branch.
     pub(super) failed: Option<String>,

@@ -149,7 +149,6 @@ impl<'a> ActionRun<'a> {
         self.frames.push(Frame { item_of: Some(Box::new(going)), ..Frame::of(&each.steps) });
     }
 
-    /// The result that ends a loop.
     pub(super) fn end_of_loop(&self, going: &OpenLoop<'_>, now: Timestamp) -> ActionResult {
         let OpenLoop { each, items, begun, done, failed, gathered, .. } = going;
         let result = self.settled((StepKind::ForEachEnd, "for_each"), &each.id, going.place.clone(), now);

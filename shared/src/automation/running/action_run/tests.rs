@@ -192,7 +192,6 @@ fn only_a_request_without_any_effect_is_repeated() {
 
 // ------------------------------------------------------------------------------------------------ loops and branches
 
-/// `place status` of each result.
 fn places(results: &[ActionResult]) -> Vec<String> {
     let word = |status: ActionStatus| json!(status).as_str().unwrap().to_owned();
     results.iter().map(|result| format!("{} {}", result.place(), word(result.status))).collect()

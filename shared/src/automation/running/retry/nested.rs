@@ -104,7 +104,6 @@ pub(super) fn plan(
 /// result is found again only if they are unchanged.
 type Loops<'a> = Vec<(&'a str, Option<&'a str>)>;
 
-/// The loops around each step, by its id.
 fn loops_around<'a>(steps: &'a [DefinedStep], around: &Loops<'a>, found: &mut HashMap<&'a str, Loops<'a>>) {
     for step in steps {
         found.insert(step.id().unwrap_or_default(), around.clone());

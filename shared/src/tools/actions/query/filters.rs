@@ -34,25 +34,10 @@ pub(super) struct Filter {
 }
 
 impl IndexOperator {
-    const ALL: [Self; 4] = [Self::Equals, Self::AtMost, Self::AtLeast, Self::OneOf];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Equals => "equals",
-            Self::AtMost => "at_most",
-            Self::AtLeast => "at_least",
-            Self::OneOf => "one_of",
-        }
-    }
-
     /// Whether an argument of this name could be a filter, of any field.
     pub(in super::super) fn ends(argument: &str) -> bool {
         let field = |operator: Self| argument.strip_suffix(operator.as_str());
         Self::ALL.into_iter().filter_map(field).any(|field| field.ends_with('_'))
-    }
-
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operator| operator.as_str() == name)
     }
 
     const fn of(kind: FieldType) -> &'static [Self] {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::{
     cut::cut,
     models::{Field, FieldType, FieldValue, KnowledgeEntry},
+    names::Names,
     ranking::{Postings, PostingsBuilder, Term, folded, words},
 };
 
@@ -58,7 +59,7 @@ enum Test {
     Boolean(bool),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexOperator {
     Equals,
