@@ -15,7 +15,7 @@ mod in_whose_name;
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{FutureExt, ready};
 use serde_json::{Map, Value, json};
 
 pub use self::{
@@ -26,7 +26,7 @@ pub use self::{
     in_whose_name::InWhoseName,
 };
 use self::{
-    automation_calls::{definition_of, deployment_answer},
+    automation_calls::{automation_id, definition_of, deployment_answer},
     descriptions::Kind,
 };
 use crate::{
@@ -37,7 +37,7 @@ use crate::{
     models::{Actor, Member, Role, acting},
     store::OrganizationMembers,
     tool::{
-        CallContext, CallableTool, ToolOutcome, ToolSpec, Toolbox,
+        CallContext, CallableTool, ToolFuture, ToolOutcome, ToolSpec, Toolbox,
         arguments::{Checked, check},
     },
 };
@@ -113,7 +113,7 @@ impl AgentTools {
             Kind::InitialMdFetch => {
                 let services = names(&arguments, "services");
                 let cursor = arguments.get("cursor").and_then(Value::as_str);
-                let found = self.discovery.initial_md_fetch_after(organization, &services, cursor, deadline).await?;
+                let found = self.discovery.initial_md_fetch(organization, &services, cursor, deadline).await?;
                 Ok(AgentToolAnswer::found(found.to_text(), json!(found)))
             }
             Kind::FetchToolData => {
@@ -133,11 +133,18 @@ impl AgentTools {
                 let member = self.member(context, Role::Member).await?;
                 caller.call(&self.discovery, member.role, arguments, context).await
             }
-            Kind::ListAutomations => self.automations()?.list(self, &arguments, context).await,
-            Kind::GetAutomation => self.automations()?.get(self, &arguments, context).await,
-            Kind::UpdateAutomation => self.automations()?.update(self, arguments, context).await,
-            Kind::RunAutomation => self.automations()?.run(self, arguments, context).await,
-            Kind::GetRun => self.automations()?.get_run(self, &arguments, context).await,
+            Kind::ListAutomations => {
+                self.automations()?.list(&self.member(context, Role::Viewer).await?, &arguments).await
+            }
+            Kind::GetAutomation => {
+                self.automations()?.get(&self.member(context, Role::Viewer).await?, &arguments, deadline).await
+            }
+            Kind::UpdateAutomation => self.update(arguments, context).await,
+            Kind::RunAutomation => {
+                let automations = self.automations()?;
+                automations.run(&self.member(context, Role::Member).await?, arguments, context.delivery).await
+            }
+            Kind::GetRun => self.automations()?.get_run(&self.member(context, Role::Viewer).await?, &arguments).await,
         }
     }
 
@@ -159,6 +166,19 @@ impl AgentTools {
         let body = definition_of(arguments);
         let deploy = self.deployment.deploy(&member, &body, context.deadline);
         let deployed = acting(Some(Actor::agent_of(&member)), deploy).await?;
+        Ok(deployment_answer(&deployed))
+    }
+
+    async fn update(&self, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<AgentToolAnswer> {
+        self.automations()?;
+        let member = self.member(context, Role::Member).await?;
+        let id = automation_id(&arguments)?;
+        let revision = arguments.get("revision").and_then(Value::as_u64);
+        let revision =
+            revision.ok_or_else(|| Error::invalid("revision", "must be the one that get_automation gave"))?;
+        let body = definition_of(arguments);
+        let update = self.deployment.update(&member, id, revision, &body, context.deadline);
+        let deployed = acting(Some(Actor::agent_of(&member)), update).await?;
         Ok(deployment_answer(&deployed))
     }
 }
@@ -293,11 +313,7 @@ impl CallableTool for Offered {
         }
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let answer = self.tools.carry_out(self.described.kind, arguments, context).await;
             let answer = answer.or_else(AgentToolAnswer::refused)?;
@@ -320,7 +336,7 @@ impl CallableTool for Described {
         &self.0.spec
     }
 
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> ToolFuture<'a> {
         ready(Err(Error::internal("a tool for agents was called where it is only described"))).boxed()
     }
 }

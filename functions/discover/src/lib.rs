@@ -52,7 +52,7 @@ pub struct Deps {
 async fn initial_md_fetch(deps: &Deps, asked: &Asked<'_>, query: Overview) -> Result<Told<ServiceOverviews>> {
     let Overview { names, cursor } = query;
     let (organization, deadline) = (asked.organization(), asked.deadline);
-    let found = deps.discovery.initial_md_fetch_after(organization, &names, cursor.as_deref(), deadline).await?;
+    let found = deps.discovery.initial_md_fetch(organization, &names, cursor.as_deref(), deadline).await?;
     Ok(Told::of(asked, found))
 }
 

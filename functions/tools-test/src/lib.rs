@@ -12,7 +12,7 @@ use futures_util::join;
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Error, Result,
-    actions::{self, ANSWER_WITHIN, ActionTool},
+    actions::{self, ANSWER_WITHIN, ActionCall, ActionTool},
     described::{Schemas, reference},
     execution::{ExecutionRequest, Executor},
     http::{Access, Asked, Operation, Repeated, Reply, Sent, operation},
@@ -181,8 +181,8 @@ async fn show(
     let started = Instant::now();
     let (shown, ignored) = match tool.check(arguments) {
         Ok(checked) => {
-            let shown = actions::preview(&tool.action, &deps.executor.services, context, &checked.arguments).await?;
-            (shown, checked.ignored)
+            let call = ActionCall { services: &deps.executor.services, context, arguments: &checked.arguments };
+            (actions::preview(&tool.action, call).await?, checked.ignored)
         }
         Err(sentence) => (Err(sentence), Vec::new()),
     };

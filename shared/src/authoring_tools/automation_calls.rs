@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{AgentToolAnswer, AgentTools, LARGEST_ANSWER};
+use super::{AgentToolAnswer, LARGEST_ANSWER};
 use crate::{
-    Error, Result,
+    Deadline, Error, Result,
     automation::{AutomationReader, CheckResult, Deployed, RunStarter, RunView, whole_run_view},
-    models::{Actor, AutomationId, AutomationStatus, Role, RunId, acting},
+    models::{Actor, AutomationId, AutomationStatus, Member, RunId, acting},
     store::{AutomationRuns, Cursor},
-    tool::CallContext,
 };
 
 const USUAL_PAGE: i64 = 50;
@@ -24,13 +23,7 @@ pub struct AutomationTools {
 }
 
 impl AutomationTools {
-    pub(super) async fn list(
-        &self,
-        tools: &AgentTools,
-        arguments: &Map<String, Value>,
-        context: &CallContext<'_>,
-    ) -> Result<AgentToolAnswer> {
-        let member = tools.member(context, Role::Viewer).await?;
+    pub(super) async fn list(&self, viewer: &Member, arguments: &Map<String, Value>) -> Result<AgentToolAnswer> {
         let status = text(arguments, "status").map(str::parse::<AutomationStatus>).transpose();
         let status = status.map_err(|error| Error::invalid("status", error.to_string()))?;
         let limit = arguments.get("limit").and_then(Value::as_i64).unwrap_or(USUAL_PAGE);
@@ -39,7 +32,7 @@ impl AutomationTools {
         }
         let after = text(arguments, "cursor").map(Cursor::parse).transpose()?;
         let limit = i32::try_from(limit).map_err(Error::internal)?;
-        let page = self.reader.automations.page(member.organization_id, status, after.as_ref(), limit).await?;
+        let page = self.reader.automations.page(viewer.organization_id, status, after.as_ref(), limit).await?;
         let mut told = format!("Automations ({}):\n", page.items.len());
         for automation in &page.items {
             let active = automation.active_version.map_or_else(|| "none runs".to_owned(), |it| format!("{it} runs"));
@@ -64,12 +57,11 @@ impl AutomationTools {
 
     pub(super) async fn get(
         &self,
-        tools: &AgentTools,
+        viewer: &Member,
         arguments: &Map<String, Value>,
-        context: &CallContext<'_>,
+        deadline: Deadline,
     ) -> Result<AgentToolAnswer> {
-        let member = tools.member(context, Role::Viewer).await?;
-        let view = self.reader.show(member.organization_id, automation_id(arguments)?, context.deadline).await?;
+        let view = self.reader.show(viewer.organization_id, automation_id(arguments)?, deadline).await?;
         let automation = &view.automation;
         let mut told = format!(
             "\"{}\" ({}) is {}. Revision: {}. Newest version: {}, active version: {}.\n",
@@ -94,51 +86,27 @@ impl AutomationTools {
         Ok(AgentToolAnswer::found(told, data))
     }
 
-    pub(super) async fn update(
-        &self,
-        tools: &AgentTools,
-        arguments: Map<String, Value>,
-        context: &CallContext<'_>,
-    ) -> Result<AgentToolAnswer> {
-        let member = tools.member(context, Role::Member).await?;
-        let id = automation_id(&arguments)?;
-        let revision = arguments.get("revision").and_then(Value::as_u64);
-        let revision =
-            revision.ok_or_else(|| Error::invalid("revision", "must be the one that get_automation gave"))?;
-        let body = definition_of(arguments);
-        let update = tools.deployment.update(&member, id, revision, &body, context.deadline);
-        let deployed = acting(Some(Actor::agent_of(&member)), update).await?;
-        Ok(deployment_answer(&deployed))
-    }
-
     pub(super) async fn run(
         &self,
-        tools: &AgentTools,
+        member: &Member,
         mut arguments: Map<String, Value>,
-        context: &CallContext<'_>,
+        delivery: Option<&str>,
     ) -> Result<AgentToolAnswer> {
-        let member = tools.member(context, Role::Member).await?;
         let id = automation_id(&arguments)?;
         arguments.retain(|name, _| matches!(&name[..], "trigger_data" | "version" | "dry_run"));
         let automations = &self.reader.automations;
         let body = Ok(Value::Object(arguments));
-        let start = self.starter.start_by_hand(automations, &member, id, body, context.delivery);
-        let (run, begun) = acting(Some(Actor::agent_of(&member)), start).await?;
+        let start = self.starter.start_by_hand(automations, member, id, body, delivery);
+        let (run, begun) = acting(Some(Actor::agent_of(member)), start).await?;
         let what = if begun { "began" } else { "was begun before by the same call" };
         let told =
             format!("The run {} {what}; it is {}. Read it with get_run(\"{}\").", run.id, run.status.as_str(), run.id);
         Ok(AgentToolAnswer::found(told, json!(RunView::from(run))))
     }
 
-    pub(super) async fn get_run(
-        &self,
-        tools: &AgentTools,
-        arguments: &Map<String, Value>,
-        context: &CallContext<'_>,
-    ) -> Result<AgentToolAnswer> {
-        let member = tools.member(context, Role::Viewer).await?;
+    pub(super) async fn get_run(&self, viewer: &Member, arguments: &Map<String, Value>) -> Result<AgentToolAnswer> {
         let id: RunId = text(arguments, "id").and_then(|id| id.parse().ok()).ok_or(Error::NotFound("run"))?;
-        let whole = self.runs.whole(member.organization_id, id).await?;
+        let whole = self.runs.whole(viewer.organization_id, id).await?;
         let shown = json!(whole_run_view(whole, LARGEST_ANSWER)?);
         Ok(AgentToolAnswer::found(run_in_words(&shown), shown))
     }
@@ -164,7 +132,7 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 }
 
 /// A malformed id counts as not found.
-fn automation_id(arguments: &Map<String, Value>) -> Result<AutomationId> {
+pub(super) fn automation_id(arguments: &Map<String, Value>) -> Result<AutomationId> {
     text(arguments, "id").and_then(|id| id.parse().ok()).ok_or(Error::NotFound("automation"))
 }
 

@@ -211,12 +211,8 @@ fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
 
 /// `metadata.consent`; other members of `metadata` belong to the client.
 fn consent(fields: &mut Fields<'_>) -> Option<Consent> {
-    let metadata = fields.get("metadata")?;
-    let path = fields.path("metadata");
-    let mut metadata = Fields::of(metadata, path, fields.problems())?;
-    let value = metadata.get("consent")?;
-    let path = metadata.path("consent");
-    let mut consent = Fields::of(value, path, metadata.problems())?;
+    let mut metadata = fields.object("metadata")?;
+    let mut consent = metadata.object("consent")?;
     let id = consent.required_text("id", 100);
     let approved = consent.required("approved").is_some() && consent.boolean("approved", false);
     consent.finish();

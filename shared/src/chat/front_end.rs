@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{FutureExt, ready};
 use serde_json::{Map, Value, json};
 
 use crate::{
     Result,
     json_schema::JsonSchema,
     models::ToolEffect,
-    tool::{CallContext, CallableTool, Origin, Parameters, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
+    tool::{
+        CallContext, CallableTool, Origin, Parameters, ToolFuture, ToolOutcome, ToolSpec, Toolbox, arguments::Checked,
+    },
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +60,7 @@ impl CallableTool for Described {
         }
     }
 
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> ToolFuture<'a> {
         ready(Ok(ToolOutcome::failed("Only the front end carries this tool out."))).boxed()
     }
 }

@@ -14,7 +14,7 @@ use jsonwebtoken::{
     Algorithm, DecodingKey,
     jwk::{AlgorithmParameters, CommonParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse},
 };
-use reqwest::{Method, Url, header::HeaderMap};
+use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -23,7 +23,7 @@ use super::{
     Outbound,
     outbound::{Answer, Request},
 };
-use crate::{Deadline, Error, Result, models::AllowedHosts};
+use crate::{Deadline, Error, Result};
 
 const PAUSE: Duration = Duration::from_secs(10);
 /// After a failed request without cached keys.
@@ -138,15 +138,7 @@ impl Jwks {
 
     async fn get<T: for<'de> Deserialize<'de>>(&self, url: &str, deadline: Deadline) -> Result<T> {
         let url: Url = self.outbound.parse(url).map_err(unavailable)?;
-        let request = Request {
-            method: Method::GET,
-            url,
-            headers: HeaderMap::new(),
-            body: None,
-            limit: LARGEST_ANSWER,
-            allowed_hosts: AllowedHosts::default(),
-        };
-        let sent = self.outbound.send(request, deadline.at_most(WITHIN)).await;
+        let sent = self.outbound.send(Request::get(url, LARGEST_ANSWER), deadline.at_most(WITHIN)).await;
         let Answer { status, body, .. } = sent.map_err(unavailable)?;
         if status != 200 {
             return Err(unavailable(format!("it answered {status}")));

@@ -52,6 +52,13 @@ pub struct Request {
     pub allowed_hosts: AllowedHosts,
 }
 
+impl Request {
+    pub fn get(url: Url, limit: usize) -> Self {
+        let (headers, allowed_hosts) = (HeaderMap::new(), AllowedHosts::default());
+        Self { method: Method::GET, url, headers, body: None, limit, allowed_hosts }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestBody {
     Json(Value),

@@ -10,6 +10,7 @@
 //! (<https://www.twilio.com/docs/voice/api/call-resource#update-a-call-resource>); 21220 says that it is not live.
 
 use futures_util::join;
+use reqwest::{Method, RequestBuilder};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
@@ -67,6 +68,10 @@ impl Account {
     fn api_key(&self) -> Option<(&str, &SecretString)> {
         self.api_key_sid.as_deref().zip(self.api_key_secret.as_ref())
     }
+
+    fn acting_key(&self) -> (&str, &SecretString) {
+        self.api_key().unwrap_or((&self.account_sid, &self.auth_token))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,14 +111,9 @@ impl Twilio {
         status_callback: &str,
         deadline: Deadline,
     ) -> Result<SentMessage, Error> {
-        let (user, password) = account.api_key().unwrap_or((&account.account_sid, &account.auth_token));
-        let url = format!("{}/2010-04-01/Accounts/{}/Messages.json", self.base_url, account.account_sid);
-        let request = self
-            .http
-            .post(url)
-            .basic_auth(user, Some(password.expose_secret()))
-            .header("accept", "application/json")
-            .form(&[("To", to.as_str()), ("From", from.as_str()), ("Body", text), ("StatusCallback", status_callback)]);
+        let request = self.request(Method::POST, account, account.acting_key(), "Messages.json");
+        let form = [("To", to.as_str()), ("From", from.as_str()), ("Body", text), ("StatusCallback", status_callback)];
+        let request = request.form(&form);
         send_json(UpstreamService::Twilio, request, Retry::NeverProcessed, deadline).await
     }
 
@@ -128,14 +128,9 @@ impl Twilio {
         url: &str,
         deadline: Deadline,
     ) -> Result<(), Error> {
-        let (user, password) = account.api_key().unwrap_or((&account.account_sid, &account.auth_token));
-        let call = segment(call_sid);
-        let request = self
-            .http
-            .post(format!("{}/2010-04-01/Accounts/{}/Calls/{call}.json", self.base_url, account.account_sid))
-            .basic_auth(user, Some(password.expose_secret()))
-            .header("accept", "application/json")
-            .form(&[("Url", url), ("Method", "POST")]);
+        let path = format!("Calls/{}.json", segment(call_sid));
+        let request = self.request(Method::POST, account, account.acting_key(), &path);
+        let request = request.form(&[("Url", url), ("Method", "POST")]);
         send(UpstreamService::Twilio, request, Retry::NeverProcessed, deadline).await.map(drop)
     }
 
@@ -185,20 +180,26 @@ impl Twilio {
     async fn numbers(
         &self,
         account: &Account,
-        (user, password): (&str, &SecretString),
+        key: (&str, &SecretString),
         number: &E164,
         deadline: Deadline,
     ) -> Result<Vec<String>, Error> {
-        let url = format!(
-            "{}/2010-04-01/Accounts/{}/IncomingPhoneNumbers.json?PhoneNumber={}",
-            self.base_url,
-            account.account_sid,
-            segment(number.as_str())
-        );
-        let request =
-            self.http.get(url).basic_auth(user, Some(password.expose_secret())).header("accept", "application/json");
+        let path = format!("IncomingPhoneNumbers.json?PhoneNumber={}", segment(number.as_str()));
+        let request = self.request(Method::GET, account, key, &path);
         let found: Numbers = send_json(UpstreamService::Twilio, request, Retry::Harmless, deadline).await?;
         Ok(found.incoming_phone_numbers.into_iter().map(|number| number.phone_number).collect())
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        account: &Account,
+        (user, password): (&str, &SecretString),
+        path: &str,
+    ) -> RequestBuilder {
+        let url = format!("{}/2010-04-01/Accounts/{}/{path}", self.base_url, account.account_sid);
+        let request = self.http.request(method, url).basic_auth(user, Some(password.expose_secret()));
+        request.header("accept", "application/json")
     }
 }
 

@@ -108,6 +108,13 @@ impl<'a> Fields<'a> {
         self.report
     }
 
+    /// The object in a field, if it is given.
+    pub fn object(&mut self, name: &'static str) -> Option<Fields<'_>> {
+        let value = self.get(name)?;
+        let path = self.path(name);
+        Fields::of(value, path, self.report)
+    }
+
     pub fn required(&mut self, name: &'static str) -> Option<&'a Value> {
         let value = self.get(name);
         if value.is_none() {

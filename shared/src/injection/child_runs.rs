@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Result,
     models::ToolEffect,
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 /// Runs a prompt with tools.
@@ -95,7 +94,7 @@ impl CallableTool for ChildRun {
         &self.0
     }
 
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> ToolFuture<'a> {
         async { Ok(ToolOutcome::failed(format!("{} works as an action of an automation only.", self.0.name))) }.boxed()
     }
 }

@@ -1,13 +1,12 @@
 //! `current_time(timeZone?)`: the current time in a time zone.
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{FutureExt, ready};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Result,
     models::{Timestamp, ToolEffect},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 pub struct CurrentTime {
@@ -50,7 +49,7 @@ impl CallableTool for CurrentTime {
         &self.spec
     }
 
-    fn call<'a>(&'a self, arguments: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, _: &'a CallContext<'a>) -> ToolFuture<'a> {
         let name = arguments.get("timeZone").and_then(Value::as_str).unwrap_or("UTC");
         ready(Ok(told(Timestamp::now(), name))).boxed()
     }

@@ -5,10 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{
-    future::{BoxFuture, FutureExt},
-    join,
-};
+use futures_util::{future::FutureExt, join};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -26,7 +23,7 @@ use crate::{
     error,
     models::{Budget, ExecutionStatus, Spent, Timestamp, ToolEffect},
     store::{Budgets, over},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 /// Bytes of the text.
@@ -83,11 +80,7 @@ impl CallableTool for LlmTool {
         self.access.is_some()
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let Some(access) = &self.access else {
                 return Ok(ToolOutcome::failed(format!("{} works in runs of automations only.", self.spec.name)));
@@ -184,13 +177,8 @@ impl Kind {
         match self {
             Self::Classify => {
                 let question = text("question", LONGEST_QUESTION)?;
-                let options: Vec<&str> = arguments
-                    .get("options")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                    .collect();
+                let options = arguments.get("options").and_then(Value::as_array).into_iter().flatten();
+                let options: Vec<&str> = options.filter_map(Value::as_str).collect();
                 if !(2..=MOST_OPTIONS).contains(&options.len()) {
                     return Err(format!("The argument \"options\" must have 2 to {MOST_OPTIONS} items."));
                 }

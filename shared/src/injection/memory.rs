@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use serde_json::{Map, Value, json};
 
 use crate::{
     Error, Result,
     models::{RememberedValue, ToolEffect},
     store::{AutomationMemory, MOST_KEYS, NewValue, Remembering},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 /// Bytes.
@@ -44,21 +44,15 @@ impl CallableTool for MemoryTool {
         &self.spec
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let (Some(memory), Some(automation)) = (&self.memory, context.automation) else {
                 return Ok(ToolOutcome::failed(format!("{} works in runs of automations only.", self.spec.name)));
             };
             let key = arguments.get("key").and_then(Value::as_str).unwrap_or_default().trim();
             if key.is_empty() || key.len() > LONGEST_KEY {
-                return Ok(ToolOutcome::failed(format!(
-                    "The key must have 1 to {LONGEST_KEY} bytes; it has {}.",
-                    key.len()
-                )));
+                let sentence = format!("The key must have 1 to {LONGEST_KEY} bytes; it has {}.", key.len());
+                return Ok(ToolOutcome::failed(sentence));
             }
             match self.kind {
                 Kind::Recall => {

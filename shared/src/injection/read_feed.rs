@@ -9,10 +9,10 @@ mod xml_feed;
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use reqwest::{
-    Method, Url,
-    header::{ACCEPT, HeaderMap, HeaderValue},
+    Url,
+    header::{ACCEPT, HeaderValue},
 };
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
@@ -25,8 +25,8 @@ use crate::{
         Failure, Outbound,
         outbound::{Answer, Request},
     },
-    models::{AllowedHosts, ToolEffect},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    models::ToolEffect,
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 pub const READ_FEED: &str = "read_feed";
@@ -34,6 +34,7 @@ pub const READ_FEED: &str = "read_feed";
 pub const FEED_ENTRIES: &str = "entries";
 pub const FEED_ENTRY_ID: &str = "id";
 
+const ACCEPTED: &str = "application/rss+xml,application/atom+xml,application/feed+json,application/xml;q=0.9,application/json;q=0.8,*/*;q=0.5";
 /// Bytes.
 const LARGEST_FEED: usize = 4 * 1024 * 1024;
 const USUAL_ENTRIES: usize = 50;
@@ -105,7 +106,7 @@ impl CallableTool for DescribedFeed {
         &self.0
     }
 
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> ToolFuture<'a> {
         async { Ok(ToolOutcome::failed("read_feed works in runs of automations only.")) }.boxed()
     }
 }
@@ -119,17 +120,8 @@ impl CallableTool for ReadFeed {
         true
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
-        Box::pin(async move {
-            Ok(match self.read(&arguments, context).await {
-                Ok(answer) => ToolOutcome::succeeded(answer),
-                Err(sentence) => ToolOutcome::failed(sentence),
-            })
-        })
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
+        Box::pin(async move { Ok(ToolOutcome::of(self.read(&arguments, context).await)) })
     }
 }
 
@@ -140,25 +132,12 @@ impl ReadFeed {
         let poll = context.source_poll();
         let given = arguments.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
         let limit = if poll.is_some() { MOST_IN_A_POLL } else { given.unwrap_or(USUAL_ENTRIES).clamp(1, MOST_ENTRIES) };
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            ACCEPT,
-            HeaderValue::from_static(
-                "application/rss+xml,application/atom+xml,application/feed+json,application/xml;q=0.9,application/json;q=0.8,*/*;q=0.5",
-            ),
-        );
+        let mut request = Request::get(url.clone(), LARGEST_FEED);
+        request.headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
         if let Some(poll) = poll {
-            poll.ask_for_changes(&mut headers);
+            poll.ask_for_changes(&mut request.headers);
         }
         let host = url.host_str().unwrap_or_default().to_owned();
-        let request = Request {
-            method: Method::GET,
-            url: url.clone(),
-            headers,
-            body: None,
-            limit: LARGEST_FEED,
-            allowed_hosts: AllowedHosts::default(),
-        };
         let deadline = context.deadline.reserving(RESERVE).at_most(WITHIN);
         let answer = self.outbound.send(request, deadline).await.map_err(|error| match error.failure {
             Failure::Refused(why) => format!("The feed was not read: {why}."),

@@ -18,10 +18,10 @@ use crate::{
         llm::{Completion, Finish, Message, Usage},
     },
     models::{ExecutionOrigin, OrganizationId, RunId, ToolEffect},
-    tool::{CallContext, CallableTool, Conversation, Parameters, Subject, ToolOutcome, ToolSpec, Toolbox},
+    tool::{CallContext, CallableTool, Conversation, Parameters, Subject, ToolFuture, ToolOutcome, ToolSpec, Toolbox},
 };
 
-type Act = Box<dyn Fn(Map<String, Value>, Deadline) -> BoxFuture<'static, Result<ToolOutcome>> + Send + Sync>;
+type Act = Box<dyn Fn(Map<String, Value>, Deadline) -> ToolFuture<'static> + Send + Sync>;
 
 pub(super) struct TestTool {
     pub(super) spec: ToolSpec,
@@ -33,11 +33,7 @@ impl CallableTool for TestTool {
         &self.spec
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         (self.act)(arguments, context.deadline)
     }
 }

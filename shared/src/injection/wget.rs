@@ -8,10 +8,10 @@ mod page;
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::{BoxFuture, OptionFuture};
+use futures_util::future::OptionFuture;
 use reqwest::{
-    Method, Response, StatusCode, Url,
-    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
+    Response, StatusCode, Url,
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc, task::spawn_blocking};
@@ -22,7 +22,7 @@ use crate::{
     clients::{Failure, Outbound, outbound::Request},
     cut::instead_of,
     models::{AllowedHosts, ToolEffect},
-    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
 };
 
 /// The text of a page that comes in these pieces, for `tests/fuzz`.
@@ -31,6 +31,7 @@ pub fn text_of_page(mut pieces: impl Iterator<Item = String>, page: &Url, limit:
     page::text(|| pieces.next(), page, true, limit).0
 }
 
+const ACCEPTED: &str = "text/html,application/json,text/*;q=0.9,*/*;q=0.5";
 /// Bytes of an answer.
 const MOST_READ: usize = 10 * 1024 * 1024;
 /// Bytes for the model, including the note about omitted text.
@@ -76,20 +77,13 @@ impl CallableTool for Wget {
         true
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
             let content = match self.asked(&arguments) {
                 Ok(asked) => self.fetch(asked, context.deadline).await,
                 Err(problem) => Err(problem),
             };
-            Ok(match content {
-                Ok(content) => ToolOutcome::succeeded(content),
-                Err(problem) => ToolOutcome::failed(format!("Error: {problem}")),
-            })
+            Ok(ToolOutcome::of(content.map_err(|problem| format!("Error: {problem}"))))
         })
     }
 
@@ -157,17 +151,10 @@ impl Wget {
         let host = url.host_str().unwrap_or_default().to_owned();
         let late =
             || format!("{host} had not answered in full after {} ms; try a longer timeoutMs.", patience.as_millis());
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static("text/html,application/json,text/*;q=0.9,*/*;q=0.5"));
         let origin = url.origin();
-        let request = Request {
-            method: Method::GET,
-            url,
-            headers,
-            body: None,
-            limit: MOST_READ,
-            allowed_hosts: self.allowed_hosts.clone(),
-        };
+        let allowed_hosts = self.allowed_hosts.clone();
+        let mut request = Request { allowed_hosts, ..Request::get(url, MOST_READ) };
+        request.headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
         let response = self.outbound.open(request, deadline).await.map_err(|error| match error.failure {
             Failure::Refused(why) => format!("{host} was not downloaded: {why}."),
             Failure::Unreachable => format!("{host} cannot be reached: nothing answers at that address."),

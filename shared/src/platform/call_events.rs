@@ -13,7 +13,7 @@ use crate::{
 impl Platform {
     /// Executes tools in calls, and announces those that fail.
     pub fn executor_in_calls(&self) -> Result<Executor> {
-        Ok(self.executor(self.idempotency()?)?.announcing(self.scheduled_queue()?))
+        Ok(Executor { failed_tools: Some(self.scheduled_queue()?), ..self.executor(self.idempotency()?)? })
     }
 }
 

@@ -31,7 +31,7 @@ pub mod voice_tokens;
 pub use action_tool::{ActionTool, CheckArguments, EffectPart};
 pub use config::{ToolAction, ToolConfig};
 pub use parameter::Parameter;
-pub use run::{ActionClients, Attempt, find_again, preview, run, told};
+pub use run::{ActionCall, ActionClients, Attempt, find_again, preview, run, told};
 pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;

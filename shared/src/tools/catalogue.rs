@@ -11,10 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use futures_util::{
-    future::{BoxFuture, FutureExt},
-    try_join,
-};
+use futures_util::{future::FutureExt, try_join};
 use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
@@ -22,15 +19,14 @@ pub(crate) use self::service_tools::{coerce_to_schema, may_become};
 use self::{counted::Counted, not_sent::NotSent};
 use crate::{
     Deadline, Error, Result,
-    actions::{ActionTool, preview},
+    actions::{ActionCall, ActionTool, preview},
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
     models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, Role, ToolId, ToolRef},
     store::{Services, Tools},
     tool::{
-        CallContext, CallableTool, Conversation, Origin, ToolOutcome, ToolSpec, Toolbox, Unavailable,
-        arguments::Checked,
+        CallContext, CallableTool, Conversation, Origin, ToolFuture, ToolSpec, Toolbox, Unavailable, arguments::Checked,
     },
 };
 
@@ -364,7 +360,10 @@ impl CatalogueTool {
     ) -> Result<Result<Value, String>> {
         let Body::Action(tool) = &self.body else { return Ok(Err("A built-in tool sends nothing.".to_owned())) };
         match tool.check(arguments) {
-            Ok(checked) => preview(&tool.action, &executor.services, context, &checked.arguments).await,
+            Ok(checked) => {
+                let call = ActionCall { services: &executor.services, context, arguments: &checked.arguments };
+                preview(&tool.action, call).await
+            }
             Err(sentence) => Ok(Err(sentence)),
         }
     }
@@ -410,8 +409,8 @@ impl CallableTool for ExecutedTool {
         &'a self,
         arguments: &'a Map<String, Value>,
         context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<Result<Value, String>>> {
-        preview(&self.tool.action, &self.executor.services, context, arguments).boxed()
+    ) -> ToolFuture<'a, Result<Value, String>> {
+        preview(&self.tool.action, ActionCall { services: &self.executor.services, context, arguments }).boxed()
     }
 
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
@@ -426,11 +425,7 @@ impl CallableTool for ExecutedTool {
         true
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let id = ExecutionId::generate();
             let request = ExecutionRequest::new(id, &arguments);

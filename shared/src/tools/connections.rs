@@ -223,7 +223,9 @@ impl Connections {
         let at_pipedream = async {
             if apps.is_empty() { Ok(Arc::from([])) } else { self.at_pipedream(organization, &apps, deadline).await }
         };
-        let numbers = async { if by_number { self.numbers(organization).await } else { Ok(Vec::new()) } };
+        let numbers = async {
+            if by_number { self.phone_numbers.oldest(organization, MOST_NUMBERS).await } else { Ok(Vec::new()) }
+        };
         let credentials = async {
             if by_credential {
                 // A consistent read: a removed account must not be used from a cache.
@@ -444,10 +446,6 @@ impl Connections {
             seen.insert(organization, Seen { at: Instant::now(), changed_at, accounts });
         }
         asked
-    }
-
-    async fn numbers(&self, organization: OrganizationId) -> Result<Vec<PhoneNumber>> {
-        self.phone_numbers.oldest(organization, MOST_NUMBERS).await
     }
 
     async fn store(

@@ -33,7 +33,7 @@ use crate::{
     catalogue::BuiltInTools,
     connections::Connections,
     error,
-    models::{OrganizationId, Service, ServiceCapabilities},
+    models::{Service, ServiceCapabilities},
     ranking::nearest,
     store::{Services, Tools},
 };
@@ -54,70 +54,6 @@ impl Discovery {
     pub fn new(services: Services, tools: Tools, built_in: BuiltInTools, connections: Connections) -> Self {
         let shelf = Arc::new(Mutex::new(index::Shelf::of_built_in(built_in.all_specs())));
         Self { services, tools, built_in, connections, shelf }
-    }
-
-    /// Looks up services and their tools, by any number of names in any case.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] for `service` if there are no names or too many.
-    pub async fn initial_md_fetch(
-        &self,
-        organization: OrganizationId,
-        services: &[String],
-        deadline: Deadline,
-    ) -> Result<ServiceOverviews> {
-        self.initial_md_fetch_after(organization, services, None, deadline).await
-    }
-
-    /// As [`Discovery::initial_md_fetch`], for the page at a `next_cursor`.
-    ///
-    /// # Errors
-    /// Also for `cursor`.
-    pub async fn initial_md_fetch_after(
-        &self,
-        organization: OrganizationId,
-        services: &[String],
-        cursor: Option<&str>,
-        deadline: Deadline,
-    ) -> Result<ServiceOverviews> {
-        overview::read(self, organization, services, cursor, deadline).await
-    }
-
-    /// Looks up tools in full: services' and built-in ones by name, the organization's by callable name or id.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] for `tool_names` if there are no names or too many.
-    pub async fn fetch_tool_data(
-        &self,
-        organization: OrganizationId,
-        names: &[String],
-        deadline: Deadline,
-    ) -> Result<ToolData> {
-        tool_data::read(self, organization, names, tool_data::LONGEST_ANSWER, deadline).await
-    }
-
-    /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
-    pub async fn fetch_tool_data_within(
-        &self,
-        organization: OrganizationId,
-        names: &[String],
-        room: usize,
-        deadline: Deadline,
-    ) -> Result<ToolData> {
-        tool_data::read(self, organization, names, room, deadline).await
-    }
-
-    /// Finds matching tools, best first.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] for an unknown service, and for `cursor`.
-    pub async fn search(
-        &self,
-        organization: OrganizationId,
-        search: &ToolSearch,
-        deadline: Deadline,
-    ) -> Result<FoundTools> {
-        search::read(self, organization, search, deadline).await
     }
 
     /// The current index of the tools common to all organizations.

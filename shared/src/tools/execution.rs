@@ -26,7 +26,7 @@ use self::{
 };
 use crate::{
     Deadline, Error, Result,
-    actions::{self, ActionClients, ActionTool, Attempt},
+    actions::{self, ActionCall, ActionClients, ActionTool, Attempt},
     backoff::Backoff,
     clients::Queue,
     error,
@@ -104,6 +104,14 @@ pub struct Executed {
     pub outage: Option<Error>,
 }
 
+#[derive(Clone, Copy)]
+struct CheckedRequest<'a> {
+    tool: &'a ActionTool,
+    request: ExecutionRequest<'a>,
+    context: &'a CallContext<'a>,
+    arguments: &'a Map<String, Value>,
+}
+
 /// A claim made before the tool was read, so that its need and its key were unknown.
 #[derive(Debug)]
 pub struct ClaimedAhead {
@@ -135,13 +143,6 @@ impl ClaimedAhead {
 }
 
 impl Executor {
-    /// Announces the tools that fail in calls to automations.
-    #[must_use]
-    pub fn announcing(mut self, failed_tools: Queue<FailedTool>) -> Self {
-        self.failed_tools = Some(failed_tools);
-        self
-    }
-
     /// Claims an effect with guessed [significant](crate::tool::arguments::significant) arguments. If the guess is wrong, the
     /// claim is released once the tool is known, and the right one is made. Never waits for a duplicate request: a caller with
     /// several claims would wait while holding others.
@@ -205,7 +206,6 @@ impl Executor {
         Ok(Cow::Owned(tool.with_secrets(&values)))
     }
 
-    /// Records an execution that is not performed here, with the answer `told`.
     pub async fn skip(
         &self,
         tool: &ActionTool,
@@ -243,7 +243,6 @@ impl Executor {
         self.announce(execution.failed_tool()).await;
     }
 
-    /// Announces tools that failed in calls, after their history was written.
     pub async fn announce(&self, failed: impl IntoIterator<Item = FailedTool>) {
         let messages: Vec<_> = failed.into_iter().map(|failed| (failed, Duration::ZERO)).collect();
         if let Some(queue) = self.failed_tools.as_ref().filter(|_| !messages.is_empty())
@@ -281,37 +280,33 @@ impl Executor {
                 return Ok((ToolOutcome::failed(sentence).at_fault(Fault::Model), Vec::new()));
             }
         };
+        let checked = CheckedRequest { tool, request, context, arguments: &arguments };
         if !tool.spec.acts() {
             // Repeated reads are harmless; the claim was made because the tool was unknown.
             self.release(ahead).await;
             let attempt = Attempt { id: request.id, claim: "", done: &Map::new() };
-            return Ok((self.act(tool, request, context, &arguments, attempt).await?, ignored));
+            return Ok((self.act(checked, attempt).await?, ignored));
         }
         let significant = request.significant.cloned();
         let significant = significant.unwrap_or_else(|| tool.significant(&arguments, context.conversation));
         let key = effect_key(tool.id, claimant(tool, context), significant);
-        let parts = Parts::of(tool, &arguments, context, &key);
+        let parts = Parts::of(checked, &key);
         let (claim, held) = match ahead {
             Some(ahead) if ahead.settles(&key, request) => (ahead.claim?.confirmed(request.confirmed_after), None),
             other => {
-                let (claimed, ()) = join!(self.claim_with_parts(&key, &parts, request, context), self.release(other));
+                let (claimed, ()) = join!(self.claim_with_parts(&key, &parts, checked), self.release(other));
                 claimed?
             }
         };
         let told = match claim {
-            Claim::Mine(ticket) if parts.is_empty() => {
-                self.act_claimed(tool, request, context, &arguments, ticket).await?
-            }
-            Claim::Mine(ticket) => {
-                let claimed = ClaimedParts { whole: ticket, parts, held };
-                self.act_in_parts(tool, request, context, &arguments, claimed).await?
-            }
+            Claim::Mine(ticket) if parts.is_empty() => self.act_claimed(checked, ticket).await?,
+            Claim::Mine(ticket) => self.act_in_parts(checked, ClaimedParts { whole: ticket, parts, held }).await?,
             other => {
                 self.release_tickets(held.into_iter().flatten().filter_map(Claim::mine)).await;
                 match other {
                     Claim::Completed(answer) => replay(answer, ExecutionStatus::Replayed),
                     Claim::Unknown { answer, earlier, .. } => {
-                        let found = self.find_again(tool, context, &arguments, earlier).await;
+                        let found = self.find_again(checked, earlier).await;
                         found.unwrap_or_else(|| replay(answer, ExecutionStatus::Unknown))
                     }
                     Claim::Mine(_) | Claim::Running => under_way(),
@@ -321,29 +316,16 @@ impl Executor {
         Ok((told, ignored))
     }
 
-    async fn act_claimed(
-        &self,
-        tool: &ActionTool,
-        request: ExecutionRequest<'_>,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        ticket: Ticket,
-    ) -> Result<ToolOutcome> {
-        let attempt = Attempt { id: request.id, claim: ticket.name(), done: &ticket.done };
-        let acted = self.act(tool, request, context, arguments, attempt).await;
-        let acted = acted.map(|outcome| beside_earlier(tool, context, arguments, &ticket.done, outcome));
+    async fn act_claimed(&self, checked: CheckedRequest<'_>, ticket: Ticket) -> Result<ToolOutcome> {
+        let attempt = Attempt { id: checked.request.id, claim: ticket.name(), done: &ticket.done };
+        let acted = self.act(checked, attempt).await;
+        let acted = acted.map(|outcome| beside_earlier(checked, &ticket.done, outcome));
         self.settle(ticket, acted.as_ref().map_or(Outcome::Released, recorded)).await;
         acted
     }
 
-    async fn act(
-        &self,
-        tool: &ActionTool,
-        request: ExecutionRequest<'_>,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        attempt: Attempt<'_>,
-    ) -> Result<ToolOutcome> {
+    async fn act(&self, checked: CheckedRequest<'_>, attempt: Attempt<'_>) -> Result<ToolOutcome> {
+        let CheckedRequest { tool, request, context, .. } = checked;
         if let Some(sentence) = context.refused {
             return Ok(ToolOutcome::failed(sentence).status(ExecutionStatus::Limited));
         }
@@ -362,12 +344,16 @@ impl Executor {
             self.give_room_back(taken).await;
             return Err(Error::Unavailable("the database", "it left no time for the effect".into()));
         }
-        let acted = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
+        let acted = actions::run(&tool.action, self.call_of(checked), attempt).await;
         if acted.is_err() {
             // The caller will retry, so an execution that did not start must not count.
             self.give_room_back(taken).await;
         }
         acted
+    }
+
+    const fn call_of<'a>(&'a self, checked: CheckedRequest<'a>) -> ActionCall<'a> {
+        ActionCall { services: &self.services, context: checked.context, arguments: checked.arguments }
     }
 
     /// Counts the execution under the tool's limits, independent of its outcome. Without limits there is no request.

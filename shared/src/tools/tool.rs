@@ -36,13 +36,23 @@ pub use self::{
     unavailable::Unavailable,
 };
 
+pub type ToolFuture<'a, T = ToolOutcome> = BoxFuture<'a, Result<T>>;
+
 pub trait CallableTool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
+
+    /// The wrapped tool, whose answers are the defaults of `check`, `label`, `preview`, `knows_deliveries` and `chat_rules`.
+    fn inner(&self) -> Option<&dyn CallableTool> {
+        None
+    }
 
     /// # Errors
     /// One sentence that names the argument.
     fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
-        arguments::check(self.spec().parameters.schema(), arguments)
+        match self.inner() {
+            Some(inner) => inner.check(arguments),
+            None => arguments::check(self.spec().parameters.schema(), arguments),
+        }
     }
 
     /// Carries out the call. The arguments fit the spec. A failure of the tool is an outcome, not an error.
@@ -50,14 +60,10 @@ pub trait CallableTool: Send + Sync {
     /// # Errors
     /// Before anything happened. After an outage ([`crate::Error::is_outage`]) the call may be repeated; the model
     /// hears of any other error as a failed call.
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>>;
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a>;
 
     fn label(&self) -> &str {
-        &self.spec().name
+        self.inner().map_or(self.spec().name.as_str(), CallableTool::label)
     }
 
     /// The request that the call would send, for the person who is asked: with the author's fixed values, secrets masked.
@@ -68,18 +74,21 @@ pub trait CallableTool: Send + Sync {
     fn preview<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
-        _context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<Result<Value, String>>> {
-        Box::pin(ready(Ok(Ok(Value::Object(arguments.clone())))))
+        context: &'a CallContext<'a>,
+    ) -> ToolFuture<'a, Result<Value, String>> {
+        match self.inner() {
+            Some(inner) => inner.preview(arguments, context),
+            None => Box::pin(ready(Ok(Ok(Value::Object(arguments.clone()))))),
+        }
     }
 
     /// Whether a refused call ([`CallContext::refused`]) returns the outcome of an earlier delivery.
     fn knows_deliveries(&self) -> bool {
-        false
+        self.inner().is_some_and(CallableTool::knows_deliveries)
     }
 
     fn chat_rules(&self) -> ChatRules {
-        ChatRules::default()
+        self.inner().map_or_else(ChatRules::default, CallableTool::chat_rules)
     }
 
     /// Whether a built-in tool calls an address or a model: each call is then an execution of the organization's budget.

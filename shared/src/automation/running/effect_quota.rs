@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use futures_util::{
-    future::{BoxFuture, FutureExt},
-    join,
-};
+use futures_util::{future::FutureExt, join};
 use serde_json::{Map, Value};
 
 use crate::{
     Deadline, Result,
     models::{AutomationId, AutomationQuotas, AutomationRun, ExecutionStatus, OrganizationId, RunId, ToolEffect},
     store::{Counted, Quotas, Room, Window},
-    tool::{CallContext, CallableTool, Subject, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
+    tool::{CallContext, CallableTool, Subject, ToolFuture, ToolOutcome, ToolSpec, Toolbox},
 };
 
 #[derive(Clone)]
@@ -105,15 +102,11 @@ impl CallableTool for Limited {
         self.tool.spec()
     }
 
-    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
-        self.tool.check(arguments)
+    fn inner(&self) -> Option<&dyn CallableTool> {
+        Some(&*self.tool)
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             // Names need the run's id: a call has the same delivery number in every run, and all runs of a day share one counter.
             let run = match context.subject {

@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ActionClients, Parameter,
-    no_request::NoRequest,
-    parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
+    ActionCall, Parameter,
+    no_request::{NoRequest, NotRun},
+    parameters::{Place, all_hidden, argument_name, fixed_text, object, parameter, parameters},
     refusal,
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     signed,
@@ -75,22 +75,12 @@ impl ApiRequest {
             }
         });
         let url = parameter(fields, "url");
-        match &url {
+        if let Some(url) = url.as_ref().and_then(|url| fixed_text(url, "url", fields)) {
             // Variables may appear in the path or query, but must not choose the host.
-            Some(Parameter::Fixed { value: Value::String(url), .. }) if !names_host(url) => {
-                fields.problem("url.value", "must be an https address whose host is written out");
+            let no_host = (!names_host(url)).then(|| "must be an https address whose host is written out".to_owned());
+            if let Some(mistake) = no_host.or_else(|| variables::unknown_in(url)) {
+                fields.problem("url.value", mistake);
             }
-            Some(Parameter::Fixed { value: Value::String(url), .. }) => {
-                if let Some(mistake) = variables::unknown_in(url) {
-                    fields.problem("url.value", mistake);
-                }
-            }
-            Some(Parameter::Fixed { .. }) => fields.problem("url.value", "must be text"),
-            Some(Parameter::Ai { schema, .. }) if !is_of_text(schema) => {
-                fields.problem("url.schema.type", "must be string");
-            }
-            Some(Parameter::ArrayExtendable { .. }) => fields.problem("url.mode", "must be fixed or ai"),
-            _ => {}
         }
         let headers = parameters(fields, "headers", |name| {
             argument_name(name)
@@ -98,18 +88,9 @@ impl ApiRequest {
                 && !FORBIDDEN_HEADERS.contains(&name.to_ascii_lowercase().as_str())
         });
         for (name, header) in &headers {
-            match header {
-                Parameter::Fixed { value: Value::String(text), .. } if header_value(text).is_none() => {
-                    fields.problem(&format!("headers.{name}.value"), "has a line break or control character");
-                }
-                Parameter::Ai { schema, .. } if !is_of_text(schema) => {
-                    fields.problem(&format!("headers.{name}.schema.type"), "must be string");
-                }
-                Parameter::Fixed { value: Value::String(_), .. } | Parameter::Ai { .. } => {}
-                Parameter::Fixed { .. } => fields.problem(&format!("headers.{name}.value"), "must be text"),
-                Parameter::ArrayExtendable { .. } => {
-                    fields.problem(&format!("headers.{name}.mode"), "must be fixed or ai");
-                }
+            let name = format!("headers.{name}");
+            if fixed_text(header, &name, fields).is_some_and(|text| header_value(text).is_none()) {
+                fields.problem(&format!("{name}.value"), "has a line break or control character");
             }
         }
         let body = parameters(fields, "body", argument_name);
@@ -191,21 +172,17 @@ impl ApiRequest {
 
     pub(super) async fn run(
         &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        execution: ExecutionId,
-        arguments: &Map<String, Value>,
+        call: ActionCall<'_>,
+        id: ExecutionId,
         hidden: &HiddenTexts,
-    ) -> ToolOutcome {
-        let mut request = match self.request(services, context.conversation, arguments) {
-            Ok(request) => request,
-            Err(none) => return none.into_outcome(),
-        };
+    ) -> Result<ToolOutcome, NotRun> {
+        let mut request = self.request(call)?;
+        let ActionCall { services, context, .. } = call;
         let mut must_be_once = self.has_effect();
         if let Some(secret) = &self.signing_secret {
-            let id = signed::message_id(context, execution);
+            let id = signed::message_id(context, id);
             if let Err(sentence) = signed::sign(&mut request, secret, &id) {
-                return ToolOutcome::failed(sentence).at_fault(Fault::Configuration);
+                return Err(NoRequest::of(Fault::Configuration, sentence).into());
             }
             must_be_once &= !signed::may_repeat(context);
         }
@@ -221,19 +198,13 @@ impl ApiRequest {
             Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
         };
         let done = self.has_effect() && !outcome.is_failed();
-        if done { outcome.with(Effect::Done) } else { outcome }
+        Ok(if done { outcome.with(Effect::Done) } else { outcome })
     }
 
     /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those
     /// that are only a variable.
-    pub(super) fn preview(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Value, String> {
-        let request = self.request(services, context.conversation, arguments);
-        let Request { method, url, headers, body, .. } = request.map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let request = self.request(call)?;
         let is_hidden = |name: &HeaderName| {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)
@@ -242,24 +213,11 @@ impl ApiRequest {
             })
         };
         let signature = self.signing_secret.iter().map(|_| (signed::SIGNATURE.to_owned(), Value::from(SECRET)));
-        let headers = headers.iter().map(|(name, value)| {
-            let shown = if is_hidden(name) { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
-            (name.as_str().to_owned(), Value::from(shown))
-        });
-        Ok(Value::Object(object([
-            ("method", Some(method.as_str().into())),
-            ("url", Some(url.as_str().into())),
-            ("headers", Some(headers.chain(signature).collect())),
-            ("body", body.map(RequestBody::shown)),
-        ])))
+        Ok(shown(request, is_hidden, signature))
     }
 
-    fn request(
-        &self,
-        services: &ActionClients,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<Request, NoRequest> {
+    fn request(&self, call: ActionCall<'_>) -> Result<Request, NoRequest> {
+        let ActionCall { services, context: CallContext { conversation, .. }, arguments } = call;
         let url = self.url.value(arguments.get("url"), conversation, Encoding::Url)?;
         let Some(Value::String(url)) = url else {
             return Err("The tool has no address to call; call it again with the address as url.".into());
@@ -327,8 +285,22 @@ impl ApiRequest {
     }
 }
 
-fn is_of_text(schema: &Map<String, Value>) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "string")
+/// `{"method", "url", "headers", "body"?}`, with further headers.
+pub(super) fn shown(
+    Request { method, url, headers, body, .. }: Request,
+    is_hidden: impl Fn(&HeaderName) -> bool,
+    further: impl Iterator<Item = (String, Value)>,
+) -> Value {
+    let headers = headers.iter().map(|(name, value)| {
+        let shown = if is_hidden(name) { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
+        (name.as_str().to_owned(), Value::from(shown))
+    });
+    Value::Object(object([
+        ("method", Some(method.as_str().into())),
+        ("url", Some(url.as_str().into())),
+        ("headers", Some(headers.chain(further).collect())),
+        ("body", body.map(RequestBody::shown)),
+    ]))
 }
 
 /// `None` for text with a line break or control character.

@@ -281,9 +281,7 @@ impl ToolConfig {
 
 /// `chat`: `{"least_role"?, "consent"?}`.
 fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
-    let Some(value) = fields.get("chat") else { return ChatRules::default() };
-    let path = fields.path("chat");
-    let Some(mut of_chat) = Fields::of(value, path, fields.problems()) else { return ChatRules::default() };
+    let Some(mut of_chat) = fields.object("chat") else { return ChatRules::default() };
     let least_role = of_chat.text("least_role", 20).and_then(|text| {
         let role = Role::named(&text);
         if role.is_none() {
@@ -298,9 +296,7 @@ fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
 
 /// `if_call_over`: `{"tool", "arguments"?}`.
 fn if_call_over(fields: &mut Fields<'_>) -> Option<IfCallOver> {
-    let value = fields.get("if_call_over")?;
-    let path = fields.path("if_call_over");
-    let mut named = Fields::of(value, path, fields.problems())?;
+    let mut named = fields.object("if_call_over")?;
     let tool = named.required_parse::<ToolId>("tool");
     let arguments = named.members("arguments").into_iter();
     let arguments: Map<String, Value> = arguments.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -333,9 +329,7 @@ fn confirm(fields: &mut Fields<'_>, execute_on_call_start: bool, speech: &Speech
 
 /// `speech`: `{"start"?, "delayed"?, "failed"?}`.
 fn speech(fields: &mut Fields<'_>) -> Speech {
-    let Some(value) = fields.get("speech") else { return Speech::default() };
-    let path = fields.path("speech");
-    let Some(mut said) = Fields::of(value, path, fields.problems()) else { return Speech::default() };
+    let Some(mut said) = fields.object("speech") else { return Speech::default() };
     let [start, delayed, failed] = ["start", "delayed", "failed"].map(|name| sentence(&mut said, name));
     said.finish();
     Speech { start, delayed, failed }

@@ -86,9 +86,7 @@ impl fmt::Display for Hours {
 impl Hours {
     /// `None` if the field is absent or wrong.
     pub(super) fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let value = fields.get(name)?;
-        let path = fields.path(name);
-        let mut hours = Fields::of(value, path, fields.problems())?;
+        let mut hours = fields.object(name)?;
         let (from, until) = (hours.required_parse::<ClockTime>("from"), hours.required_parse::<ClockTime>("until"));
         if from.zip(until).is_some_and(|(from, until)| from >= until) {
             hours.problem("until", "must be later than from");

@@ -2,8 +2,8 @@
 
 use super::variables::Unknown;
 use crate::{
-    Result, clients,
-    models::Fault,
+    Error, Result, clients,
+    models::{ExecutionStatus, Fault},
     telemetry,
     tool::{CallContext, ToolOutcome},
 };
@@ -13,11 +13,16 @@ use crate::{
 pub(super) struct NoRequest {
     sentence: String,
     fault: Fault,
+    status: ExecutionStatus,
 }
 
 impl NoRequest {
     pub(super) fn of(fault: Fault, sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), fault }
+        Self { sentence: sentence.into(), fault, status: ExecutionStatus::Failed }
+    }
+
+    pub(super) fn limited(sentence: impl Into<String>) -> Self {
+        Self { status: ExecutionStatus::Limited, ..Self::of(Fault::Configuration, sentence) }
     }
 
     pub(super) fn into_sentence(self) -> String {
@@ -25,7 +30,7 @@ impl NoRequest {
     }
 
     pub(super) fn into_outcome(self) -> ToolOutcome {
-        ToolOutcome::failed(self.sentence).at_fault(self.fault)
+        ToolOutcome::failed(self.sentence).status(self.status).at_fault(self.fault)
     }
 }
 
@@ -44,6 +49,33 @@ impl From<&str> for NoRequest {
 impl From<Unknown> for NoRequest {
     fn from(unknown: Unknown) -> Self {
         Self::of(Fault::Caller, unknown.sentence())
+    }
+}
+
+/// The reason why an action did not run.
+pub(super) enum NotRun {
+    NoRequest(NoRequest),
+    Outage(Error),
+}
+
+impl NotRun {
+    pub(super) fn into_outcome(self) -> Result<ToolOutcome> {
+        match self {
+            Self::NoRequest(none) => Ok(none.into_outcome()),
+            Self::Outage(outage) => Err(outage),
+        }
+    }
+}
+
+impl From<NoRequest> for NotRun {
+    fn from(none: NoRequest) -> Self {
+        Self::NoRequest(none)
+    }
+}
+
+impl From<Error> for NotRun {
+    fn from(outage: Error) -> Self {
+        Self::Outage(outage)
     }
 }
 

@@ -146,7 +146,6 @@ impl Parameter {
         Some(Self::ArrayExtendable { fixed: fixed.to_vec(), extension, declared_item: None })
     }
 
-    /// The model-visible property of the arguments, and whether it is required.
     pub fn property(&self) -> Option<(Value, bool)> {
         match self {
             Self::Fixed { .. } | Self::ArrayExtendable { extension: Extension { enabled: false, .. }, .. } => None,

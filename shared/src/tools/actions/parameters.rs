@@ -54,6 +54,21 @@ pub(super) fn parameters(
     parameters
 }
 
+/// The fixed text of a parameter that must be one text.
+pub(super) fn fixed_text<'p>(parameter: &'p Parameter, name: &str, fields: &mut Fields<'_>) -> Option<&'p str> {
+    let (place, problem) = match parameter {
+        Parameter::Fixed { value: Value::String(text), .. } => return Some(text),
+        Parameter::Fixed { .. } => ("value", "must be text"),
+        Parameter::Ai { schema, .. } if schema.get("type").is_none_or(|kind| kind != "string") => {
+            ("schema.type", "must be string")
+        }
+        Parameter::Ai { .. } => return None,
+        Parameter::ArrayExtendable { .. } => ("mode", "must be fixed or ai"),
+    };
+    fields.problem(&format!("{name}.{place}"), problem);
+    None
+}
+
 /// Letters, digits, `_`, `-`, `.` and `$`; at most 64 with a prefix. Anthropic refuses a `$` in a model's argument.
 pub(super) fn argument_name(name: &str) -> bool {
     (1..=56).contains(&name.len())

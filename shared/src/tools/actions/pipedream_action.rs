@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ActionClients, Parameter,
-    no_request::{NoRequest, without_secret},
+    ActionCall, Parameter,
+    no_request::{NoRequest, NotRun, without_secret},
     parameter::check_storable,
     parameters::{Place, all_hidden, argument_name, object, parameters},
     secret_values::{FixedValue, SentAs, first_secret},
@@ -34,7 +34,7 @@ use crate::{
     fields::Fields,
     models::Fault,
     redaction::{HiddenTexts, words},
-    tool::{CallContext, Conversation, Effect, ToolOutcome},
+    tool::{CallContext, Effect, ToolOutcome},
 };
 
 /// Bytes of Pipedream's error text passed to the model.
@@ -82,9 +82,8 @@ impl PipedreamAction {
             check_storable(value, &format!("{path}.{name}"), 0, fields.problems());
         }
         let params = parameters(fields, "params", argument_name);
-        let value = fields.required("pipedreamMetadata")?;
-        let path = fields.path("pipedreamMetadata");
-        let mut metadata = Fields::of(value, path, fields.problems())?;
+        fields.required("pipedreamMetadata")?;
+        let mut metadata = fields.object("pipedreamMetadata")?;
         let app = metadata.required_text("app", 100);
         let app_name = metadata.text("appName", 100);
         let account_id = metadata.required_text("accountId", 100);
@@ -182,11 +181,8 @@ impl PipedreamAction {
     }
 
     /// The props for Pipedream: preloaded ones, then the parameters, then the account, which nothing overrides.
-    fn props(
-        &self,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<Map<String, Value>, variables::Unknown> {
+    fn props(&self, call: ActionCall<'_>) -> Result<Map<String, Value>, variables::Unknown> {
+        let ActionCall { context: CallContext { conversation, .. }, arguments, .. } = call;
         let mut props = Map::new();
         for (name, value) in &self.preloaded {
             props.insert(name.clone(), variables::fill(value, conversation, Encoding::Plain)?);
@@ -201,9 +197,9 @@ impl PipedreamAction {
         Ok(props)
     }
 
-    fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, NoRequest> {
+    fn request(&self, call: ActionCall<'_>) -> Result<Run<'_>, NoRequest> {
         // Validation rejects such tools now, but older rows may contain them.
-        if self.secret_for_any_host().is_some_and(|(address, _)| arguments.contains_key(&address)) {
+        if self.secret_for_any_host().is_some_and(|(address, _)| call.arguments.contains_key(&address)) {
             return Err(NoRequest::of(
                 Fault::Configuration,
                 "The action was not run: the tool has a secret that would go to an address of the model's choice. \
@@ -214,19 +210,18 @@ impl PipedreamAction {
             action: &self.metadata.action_key,
             version: self.metadata.version.as_deref(),
             dynamic_props_id: self.metadata.dynamic_props_id.as_deref(),
-            configured_props: self.props(conversation, arguments)?,
+            configured_props: self.props(call)?,
         })
     }
 
     /// The request of [`PipedreamAction::run`]: `{"app", "account_id", "external_user_id", "action", "version"?,
     /// "dynamic_props_id"?, "configured_props"}`.
-    pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let Run { action, version, dynamic_props_id, configured_props } =
-            self.request(context.conversation, arguments).map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let Run { action, version, dynamic_props_id, configured_props } = self.request(call)?;
         Ok(Value::Object(object([
             ("app", Some(self.metadata.app.clone().into())),
             ("account_id", Some(self.metadata.account_id.clone().into())),
-            ("external_user_id", Some(context.organization.to_string().into())),
+            ("external_user_id", Some(call.context.organization.to_string().into())),
             ("action", Some(action.into())),
             ("version", version.map(Value::from)),
             ("dynamic_props_id", dynamic_props_id.map(Value::from)),
@@ -234,21 +229,13 @@ impl PipedreamAction {
         ])))
     }
 
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        hidden: &HiddenTexts,
-    ) -> Result<ToolOutcome> {
-        let run = match self.request(context.conversation, arguments) {
-            Ok(run) => run,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+    pub(super) async fn run(&self, call: ActionCall<'_>, hidden: &HiddenTexts) -> Result<ToolOutcome, NotRun> {
+        let run = self.request(call)?;
+        let ActionCall { services, context, .. } = call;
         let name = self.metadata.app_name.as_deref().unwrap_or(&self.metadata.app);
         let project: Project = match services.secrets.of_deployment(&services.pipedream_secret).await {
             Ok(project) => project,
-            Err(error) => return without_secret(error, format!("{name} is not available just now."), context),
+            Err(error) => return Ok(without_secret(error, format!("{name} is not available just now."), context)?),
         };
         Ok(match services.pipedream.run(&project, context.organization, run, context.deadline).await {
             Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(hidden.replaced_in(result))

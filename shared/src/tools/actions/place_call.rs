@@ -13,7 +13,7 @@
 //!
 //! Not verified against the live service: an empty `voicemailMessage` hangs up.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt::Display, time::Duration};
 
 use futures_util::{future::join, try_join};
 use jiff::tz::TimeZone;
@@ -21,8 +21,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ActionClients, Attempt, Parameter,
+    ActionCall, ActionClients, Attempt, Parameter,
     hours::{Hours, read_time_zone},
+    no_request::{NoRequest, NotRun},
     parameters::{Place, object, parameter, parameters},
     sms,
     variables::{Encoding, Unknown, not_filled},
@@ -34,13 +35,13 @@ use crate::{
     fields::Fields,
     idempotency::Earlier,
     models::{
-        Agent, AgentId, Call, CallId, CallerHash, E164, ExecutionStatus, Fault, Limit, PhoneNumber, PhoneNumberId,
-        PlacingCall, RecipientState, Timestamp,
+        Agent, AgentId, Call, CallId, CallerHash, E164, Fault, Limit, PhoneNumber, PhoneNumberId, PlacingCall,
+        RecipientState, Timestamp,
     },
     numbering,
     store::{Counted, Room, Taken, Window},
     telemetry,
-    tool::{CallContext, Conversation, Effect, RecipientOutcome, ToolOutcome},
+    tool::{CallContext, Effect, RecipientOutcome, ToolOutcome},
 };
 
 const REASON: &str = "call_reason";
@@ -98,9 +99,10 @@ enum AnsweringMachine {
 
 impl AnsweringMachine {
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let Some(value) = fields.get("answering_machine") else { return Some(Self::default()) };
-        let path = fields.path("answering_machine");
-        let mut machine = Fields::of(value, path, fields.problems())?;
+        if fields.get("answering_machine").is_none() {
+            return Some(Self::default());
+        }
+        let mut machine = fields.object("answering_machine")?;
         let read = match machine.required_text("do", 40)?.as_str() {
             "hang_up" => Some(Self::HangUp),
             "leave_message" => {
@@ -116,35 +118,12 @@ impl AnsweringMachine {
     }
 }
 
-/// A call as it would be placed.
 struct Draft {
     from: PhoneNumber,
     at_vapi: String,
     agent_id: AgentId,
     person: E164,
     variables: Map<String, Value>,
-}
-
-/// The reason why nobody is called.
-struct Refusal {
-    sentence: String,
-    status: ExecutionStatus,
-    fault: Fault,
-}
-
-impl Refusal {
-    fn of(fault: Fault, sentence: impl Into<String>) -> Self {
-        Self { sentence: format!("Nobody was called: {}", sentence.into()), status: ExecutionStatus::Failed, fault }
-    }
-
-    /// A rule of the tool or the organization prevents it.
-    fn limited(sentence: impl Into<String>) -> Self {
-        Self { status: ExecutionStatus::Limited, ..Self::of(Fault::Configuration, sentence) }
-    }
-
-    fn into_outcome(self) -> ToolOutcome {
-        ToolOutcome::failed(self.sentence).status(self.status).at_fault(self.fault)
-    }
 }
 
 impl PlaceCall {
@@ -221,7 +200,6 @@ impl PlaceCall {
         Self::respell(arguments);
     }
 
-    /// The number in one spelling.
     pub(super) fn respell(arguments: &mut Map<String, Value>) {
         if let Some(Value::String(to)) = arguments.get_mut("to")
             && let Ok(number) = to.parse::<E164>()
@@ -231,37 +209,18 @@ impl PlaceCall {
     }
 
     /// Places the call once: after every other check the do-not-call list is read, then VAPI is asked.
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        attempt: Attempt<'_>,
-    ) -> Result<ToolOutcome> {
-        let draft = match self.allowed(services, context, arguments).await? {
-            Ok(draft) => draft,
-            Err(refusal) => return Ok(refusal.into_outcome()),
-        };
-        let organization = context.organization;
-        let Some((agent, account)) = agent_and_account(services, context, &draft).await? else {
-            return Ok(no_agent().into_outcome());
-        };
-        let taken = match self.take_room(services, context, &draft.person, attempt).await? {
-            Ok(taken) => taken,
-            Err(refusal) => return Ok(refusal.into_outcome()),
-        };
-        match services.do_not_call.of_number(organization, &draft.person).await {
-            Ok(None) => {}
-            Ok(Some(_)) => {
-                services.quotas.release(taken).await?;
-                return Ok(do_not_call().into_outcome());
-            }
-            Err(outage) => {
-                services.quotas.release(taken).await?;
-                return Err(outage);
-            }
+    pub(super) async fn run(&self, call: ActionCall<'_>, attempt: Attempt<'_>) -> Result<ToolOutcome, NotRun> {
+        let ActionCall { services, context, .. } = call;
+        let draft = self.allowed(call).await?;
+        let (agent, account) = agent_and_account(services, &draft).await?.ok_or_else(no_agent)?;
+        let taken = self.take_room(call, &draft.person, attempt).await?;
+        let listed = services.do_not_call.of_number(context.organization, &draft.person).await;
+        if !matches!(listed, Ok(None)) {
+            services.quotas.release(taken).await?;
+            listed?;
+            return Err(do_not_call().into());
         }
-        let call = OutboundCall {
+        let outbound = OutboundCall {
             phone_number_id: &draft.at_vapi,
             assistant_id: &agent.external_assistant_id,
             person: &draft.person,
@@ -273,7 +232,7 @@ impl PlaceCall {
             },
         };
         let placing = placing(services, &draft, &agent, attempt.claim)?;
-        let placed = services.vapi.place_call(&account, call, context.deadline);
+        let placed = services.vapi.place_call(&account, outbound, context.deadline);
         let (answer, ()) = join(placed, name_placing(services, &placing)).await;
         match answer {
             Ok(placed) => {
@@ -296,18 +255,16 @@ impl PlaceCall {
         }
     }
 
-    /// The call that an earlier attempt may have placed, if VAPI shows it.
-    pub(super) async fn find_again(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        earlier: &Earlier,
-    ) -> Result<Option<ToolOutcome>> {
-        let Ok(draft) = self.draft(services, context, arguments).await? else { return Ok(None) };
-        let Some((agent, account)) = agent_and_account(services, context, &draft).await? else { return Ok(None) };
-        let (vapi, at) = (&services.vapi, earlier.until);
-        match vapi.find_placed(&account, &draft.at_vapi, &earlier.name, at, context.deadline).await {
+    pub(super) async fn find_again(&self, call: ActionCall<'_>, earlier: &Earlier) -> Result<Option<ToolOutcome>> {
+        let services = call.services;
+        let draft = match self.draft(call).await {
+            Ok(draft) => draft,
+            Err(NotRun::NoRequest(_)) => return Ok(None),
+            Err(NotRun::Outage(outage)) => return Err(outage),
+        };
+        let Some((agent, account)) = agent_and_account(services, &draft).await? else { return Ok(None) };
+        let (vapi, at, deadline) = (&services.vapi, earlier.until, call.context.deadline);
+        match vapi.find_placed(&account, &draft.at_vapi, &earlier.name, at, deadline).await {
             Ok(Some(placed)) => {
                 let told = told(&draft, &placed);
                 record(services, placing(services, &draft, &agent, &earlier.name)?, placed).await;
@@ -325,69 +282,47 @@ impl PlaceCall {
     }
 
     /// The call of [`PlaceCall::run`]: `{"from", "to", "agent_id", "variables", "allowed", "reason"?}`.
-    pub(super) async fn preview(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Value, String>> {
-        let draft = match self.allowed(services, context, arguments).await? {
-            Ok(draft) => draft,
-            Err(refusal) => return Ok(Err(refusal.sentence)),
-        };
-        let listed = services.do_not_call.of_number(context.organization, &draft.person).await?;
-        let reason = listed.is_some().then(|| Value::from(do_not_call().sentence));
-        Ok(Ok(Value::Object(object([
+    pub(super) async fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let draft = self.allowed(call).await?;
+        let listed = call.services.do_not_call.of_number(call.context.organization, &draft.person).await?;
+        let reason = listed.is_some().then(|| Value::from(do_not_call().into_sentence()));
+        Ok(Value::Object(object([
             ("from", Some(json!(draft.from.number))),
             ("to", Some(json!(draft.person))),
             ("agent_id", Some(json!(draft.agent_id))),
             ("variables", Some(draft.variables.into())),
             ("allowed", Some(reason.is_none().into())),
             ("reason", reason),
-        ]))))
+        ])))
     }
 
-    async fn allowed(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Draft, Refusal>> {
-        let draft = self.draft(services, context, arguments).await?;
-        Ok(draft.and_then(|draft| self.may_call(&draft.from, &draft.person, Timestamp::now()).map(|()| draft)))
+    async fn allowed(&self, call: ActionCall<'_>) -> Result<Draft, NotRun> {
+        let draft = self.draft(call).await?;
+        self.may_call(&draft.from, &draft.person, Timestamp::now())?;
+        Ok(draft)
     }
 
-    async fn draft(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Draft, Refusal>> {
-        let (person, variables) = match self.merge(context.conversation, arguments) {
-            Ok(merged) => merged,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let Some(from) = found(services.phone_numbers.get(context.organization, self.phone_number_id).await)? else {
-            return Ok(Err(Refusal::of(Fault::Configuration, "the number to call from is no longer set up.")));
+    async fn draft(&self, call: ActionCall<'_>) -> Result<Draft, NotRun> {
+        let (person, variables) = self.merge(call)?;
+        let numbers = &call.services.phone_numbers;
+        let Some(from) = found(numbers.get(call.context.organization, self.phone_number_id).await)? else {
+            return Err(refusal(Fault::Configuration, "the number to call from is no longer set up.").into());
         };
         let Some(at_vapi) = from.vapi_phone_number_id.clone() else {
             let sentence = "VAPI's id of the number to call from is not known. Set vapi_phone_number_id at the number.";
-            return Ok(Err(Refusal::of(Fault::Configuration, sentence)));
+            return Err(refusal(Fault::Configuration, sentence).into());
         };
-        let Some(agent_id) = self.agent_id.or(from.agent_id) else { return Ok(Err(no_agent())) };
-        Ok(Ok(Draft { from, at_vapi, agent_id, person, variables }))
+        let agent_id = self.agent_id.or(from.agent_id).ok_or_else(no_agent)?;
+        Ok(Draft { from, at_vapi, agent_id, person, variables })
     }
 
-    fn merge(
-        &self,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<(E164, Map<String, Value>), Refusal> {
-        let unknown = |unknown: Unknown| Refusal::of(Fault::Caller, format!("{unknown}."));
+    fn merge(&self, call: ActionCall<'_>) -> Result<(E164, Map<String, Value>), NoRequest> {
+        let ActionCall { context: CallContext { conversation, .. }, arguments, .. } = call;
+        let unknown = |unknown: Unknown| refusal(Fault::Caller, format!("{unknown}."));
         let to = self.to.value(arguments.get("to"), conversation, Encoding::Plain).map_err(unknown)?;
         let to = to.as_ref().and_then(Value::as_str).and_then(|to| to.parse::<E164>().ok());
         let person = to.filter(|to| !to.is_withheld()).ok_or_else(|| {
-            Refusal::of(Fault::Model, "\"to\" must be a phone number in international form, such as +15550100001.")
+            refusal(Fault::Model, "\"to\" must be a phone number in international form, such as +15550100001.")
         })?;
         let mut variables = Map::new();
         let reason = self.reason.iter().map(|reason| ("reason", REASON, reason));
@@ -397,7 +332,7 @@ impl PlaceCall {
             let Some(value) = value else { continue };
             if value.to_string().chars().count() > LONGEST_VALUE {
                 let sentence = format!("\"{argument}\" is longer than {LONGEST_VALUE} characters; shorten it.");
-                return Err(Refusal::of(Fault::Model, sentence));
+                return Err(refusal(Fault::Model, sentence));
             }
             variables.insert(name.to_owned(), plain(value));
         }
@@ -405,25 +340,25 @@ impl PlaceCall {
     }
 
     /// The rules that need no read: the number's kind, and the person's hours.
-    fn may_call(&self, from: &PhoneNumber, person: &E164, now: Timestamp) -> Result<(), Refusal> {
+    fn may_call(&self, from: &PhoneNumber, person: &E164, now: Timestamp) -> Result<(), NoRequest> {
         if from.number == *person {
-            return Err(Refusal::of(Fault::Model, "\"to\" is the number to call from."));
+            return Err(refusal(Fault::Model, "\"to\" is the number to call from."));
         }
         numbering::never_called(person)
-            .map_err(|why| Refusal::of(Fault::Model, format!("the number {why}, which is never called.")))?;
+            .map_err(|why| refusal(Fault::Model, format!("the number {why}, which is never called.")))?;
         let known = numbering::zones(person);
         let named = if known.is_empty() { self.time_zone.as_deref().into_iter().collect() } else { known };
         let zones: Vec<TimeZone> = named.iter().filter_map(|zone| TimeZone::get(zone).ok()).collect();
         if zones.is_empty() {
             let sentence = "the time zone of the number is not known. Set time_zone in the tool.";
-            return Err(Refusal::of(Fault::Configuration, sentence));
+            return Err(refusal(Fault::Configuration, sentence));
         }
         match zones.iter().find(|zone| !self.hours.hold(now, zone)) {
             None => Ok(()),
             Some(zone) => {
                 let zone = zone.iana_name().unwrap_or_default();
                 let hours = &self.hours;
-                Err(Refusal::limited(format!(
+                Err(limited(format!(
                     "the person may be in {zone}, and this tool may call {hours} there. Place the call within these hours."
                 )))
             }
@@ -432,30 +367,30 @@ impl PlaceCall {
 
     async fn take_room(
         &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
+        ActionCall { services, context, .. }: ActionCall<'_>,
         person: &E164,
         attempt: Attempt<'_>,
-    ) -> Result<Result<Taken, Refusal>> {
+    ) -> Result<Taken, NotRun> {
         let (organization, id) = (context.organization, attempt.id.to_string());
         let hash = CallerHash::of(organization, person.as_str());
         let wanted = [
             (Counted::PlacedCallsOf(self.phone_number_id), Window::Day, self.per_day),
             (Counted::PlacedCalls, Window::DayOf(hash.as_str()), self.per_person_and_day),
         ];
-        Ok(match services.quotas.take_each(organization, &wanted, Some(&id), context.deadline).await? {
+        match services.quotas.take_each(organization, &wanted, Some(&id), context.deadline).await? {
             Room::Taken(taken) => Ok(taken),
             Room::None(limit) => {
                 telemetry::execution_limited("place_call", limit.as_str());
-                Err(Refusal::limited(match limit {
+                let sentence = match limit {
                     Limit::PerPersonAndDay => format!(
                         "the person has been called as often as is allowed on one day (per_person_and_day: {}).",
                         self.per_person_and_day
                     ),
                     _ => format!("the calls of this day are used up (per_day: {}).", self.per_day),
-                }))
+                };
+                Err(limited(sentence).into())
             }
-        })
+        }
     }
 }
 
@@ -474,22 +409,27 @@ fn is_variable(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-async fn agent_and_account(
-    services: &ActionClients,
-    context: &CallContext<'_>,
-    draft: &Draft,
-) -> Result<Option<(Agent, Account)>> {
-    let agent = async { found(services.agents.get(context.organization, draft.agent_id).await) };
-    let (agent, account) = try_join!(agent, services.accounts.vapi(context.organization))?;
+async fn agent_and_account(services: &ActionClients, draft: &Draft) -> Result<Option<(Agent, Account)>> {
+    let organization = draft.from.organization_id;
+    let agent = async { found(services.agents.get(organization, draft.agent_id).await) };
+    let (agent, account) = try_join!(agent, services.accounts.vapi(organization))?;
     Ok(agent.map(|agent| (agent, account)))
 }
 
-fn no_agent() -> Refusal {
-    Refusal::of(Fault::Configuration, "no agent is set up for the call. Set agent_id in the tool or at the number.")
+fn refusal(fault: Fault, sentence: impl Display) -> NoRequest {
+    NoRequest::of(fault, format!("Nobody was called: {sentence}"))
 }
 
-fn do_not_call() -> Refusal {
-    Refusal::limited("the number is on the organization's do-not-call list.")
+fn limited(sentence: impl Display) -> NoRequest {
+    NoRequest::limited(format!("Nobody was called: {sentence}"))
+}
+
+fn no_agent() -> NoRequest {
+    refusal(Fault::Configuration, "no agent is set up for the call. Set agent_id in the tool or at the number.")
+}
+
+fn do_not_call() -> NoRequest {
+    limited("the number is on the organization's do-not-call list.")
 }
 
 fn told(draft: &Draft, placed: &PlacedCall) -> ToolOutcome {

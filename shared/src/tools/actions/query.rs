@@ -19,9 +19,9 @@ use serde_json::{Map, Value, json};
 
 use self::filters::{Filter, Filters};
 use super::{
-    ActionClients, Parameter,
-    no_request::NoRequest,
-    parameters::{Place, object, parameter},
+    ActionCall, Parameter,
+    no_request::{NoRequest, NotRun},
+    parameters::{Place, fixed_text, object, parameter},
     variables::Encoding,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     error::{Problems, found},
     fields::Fields,
     models::{Fault, KnowledgeBase, KnowledgeBaseId},
-    tool::{CallContext, Conversation, ToolOutcome},
+    tool::ToolOutcome,
 };
 
 pub use self::{
@@ -66,13 +66,8 @@ impl Query {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let knowledge_base_id = fields.required_parse("knowledge_base_id");
         let query = if fields.get("query").is_some() { parameter(fields, "query") } else { Some(asked_by_the_model()) };
-        match &query {
-            Some(Parameter::ArrayExtendable { .. }) => fields.problem("query.mode", "must be fixed or ai"),
-            Some(Parameter::Fixed { value, .. }) if !value.is_string() => fields.problem("query.value", "must be text"),
-            Some(Parameter::Ai { schema, .. }) if schema.get("type") != Some(&json!("string")) => {
-                fields.problem("query.schema.type", "must be string");
-            }
-            _ => {}
+        if let Some(query) = &query {
+            fixed_text(query, "query", fields);
         }
         let filters = Filters::read(fields);
         Some(Self { knowledge_base_id: knowledge_base_id?, query: query?, filters })
@@ -119,13 +114,9 @@ impl Query {
     }
 
     /// The words and filters of author and model.
-    fn asked(
-        &self,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<SearchRequest<'_>, NoRequest> {
+    fn asked(&self, call: ActionCall<'_>) -> Result<SearchRequest<'_>, NoRequest> {
         let value = |parameter: &Parameter, argument: &str| {
-            parameter.value(arguments.get(argument), conversation, Encoding::Plain)
+            parameter.value(call.arguments.get(argument), call.context.conversation, Encoding::Plain)
         };
         let words = value(&self.query, "query")?.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut filters = Vec::new();
@@ -143,25 +134,17 @@ impl Query {
     }
 
     /// The search of [`Query::run`]: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
-    pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let asked = self.asked(context.conversation, arguments);
-        let SearchRequest { words, filters } = asked.map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let SearchRequest { words, filters } = self.asked(call)?;
         let filters: Map<String, Value> =
             filters.into_iter().map(|(filter, given)| (filter.argument(), given)).collect();
         Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))
     }
 
     /// Returns `{"matched": 12, "entries": ["…"], "note"?: "…"}`; the note also reports an empty result.
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<ToolOutcome> {
-        let asked = match self.asked(context.conversation, arguments) {
-            Ok(asked) => asked,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+    pub(super) async fn run(&self, call: ActionCall<'_>) -> Result<ToolOutcome, NotRun> {
+        let asked = self.asked(call)?;
+        let ActionCall { services, context, .. } = call;
         let query = asked.words.as_str();
         let deadline = context.deadline.reserving(SEARCHING);
         let opened = found(services.knowledge.open(context.organization, self.knowledge_base_id, deadline).await)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{ToolAction, query::Knowledge, variables};
+use super::{ToolAction, no_request::NotRun, query::Knowledge, variables};
 use crate::{
     Result,
     accounts::Accounts,
@@ -41,6 +41,14 @@ pub struct ActionClients {
     pub do_not_call: DoNotCallList,
 }
 
+/// A call with checked arguments.
+#[derive(Clone, Copy)]
+pub struct ActionCall<'a> {
+    pub services: &'a ActionClients,
+    pub context: &'a CallContext<'a>,
+    pub arguments: &'a Map<String, Value>,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
     /// Id of the execution. Redeliveries share it; a request repeated after a refusal has a new one.
@@ -51,31 +59,26 @@ pub struct Attempt<'a> {
     pub done: &'a Map<String, Value>,
 }
 
-/// Executes an action with checked arguments.
-///
 /// # Errors
 /// Only for an outage of our own; errors of tool and vendor are in the outcome.
-pub async fn run(
-    action: &ToolAction,
-    services: &ActionClients,
-    context: &CallContext<'_>,
-    arguments: &Map<String, Value>,
-    attempt: Attempt<'_>,
-) -> Result<ToolOutcome> {
+pub async fn run(action: &ToolAction, call: ActionCall<'_>, attempt: Attempt<'_>) -> Result<ToolOutcome> {
     // Fixed values stay hidden from the model even if a service or we quote them.
-    let hidden = action.hidden_texts(context.conversation);
+    let hidden = action.hidden_texts(call.context.conversation);
     let outcome = match action {
-        ToolAction::ApiRequest(action) => action.run(services, context, attempt.id, arguments, &hidden).await,
-        ToolAction::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await?,
-        ToolAction::Query(action) => action.run(services, context, arguments).await?,
-        ToolAction::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
-        ToolAction::TransferCall(action) => action.run(services, context, arguments, attempt.id).await?.hiding(&hidden),
-        ToolAction::PlaceCall(action) => {
-            Box::pin(action.run(services, context, arguments, attempt)).await?.hiding(&hidden)
-        }
-        ToolAction::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
+        ToolAction::ApiRequest(action) => action.run(call, attempt.id, &hidden).await,
+        ToolAction::PipedreamAction(action) => action.run(call, &hidden).await,
+        ToolAction::Query(action) => action.run(call).await,
+        ToolAction::Sms(action) => action.run(call, attempt.done).await,
+        ToolAction::TransferCall(action) => action.run(call, attempt.id).await,
+        ToolAction::PlaceCall(action) => Box::pin(action.run(call, attempt)).await,
+        ToolAction::ServiceRequest(action) => Ok(action.run(call, attempt, &hidden).await),
     };
-    Ok(match longest_result(context) {
+    let outcome = outcome.or_else(NotRun::into_outcome)?;
+    let outcome = match action {
+        ToolAction::Sms(_) | ToolAction::TransferCall(_) | ToolAction::PlaceCall(_) => outcome.hiding(&hidden),
+        _ => outcome,
+    };
+    Ok(match longest_result(call.context) {
         Some(longest) => outcome.cut_to(longest),
         None => outcome,
     })
@@ -94,15 +97,9 @@ const fn longest_result(context: &CallContext<'_>) -> Option<usize> {
 ///
 /// # Errors
 /// Only for an outage of our own.
-pub async fn find_again(
-    action: &ToolAction,
-    services: &ActionClients,
-    context: &CallContext<'_>,
-    arguments: &Map<String, Value>,
-    earlier: &Earlier,
-) -> Result<Option<ToolOutcome>> {
+pub async fn find_again(action: &ToolAction, call: ActionCall<'_>, earlier: &Earlier) -> Result<Option<ToolOutcome>> {
     match action {
-        ToolAction::PlaceCall(action) => Box::pin(action.find_again(services, context, arguments, earlier)).await,
+        ToolAction::PlaceCall(action) => Box::pin(action.find_again(call, earlier)).await,
         _ => Ok(None),
     }
 }
@@ -112,33 +109,33 @@ pub fn told(action: &ToolAction, context: &CallContext<'_>, recipients: Vec<Reci
     ToolOutcome::of_recipients(recipients).hiding(&action.hidden_texts(context.conversation)).cut_to(LONGEST_RESULT)
 }
 
-/// The request of [`run`] with secrets masked, or the error for the model. The arguments must be checked. Preview and `run` share
-/// the code that builds the request; a preview contacts only our own tables.
+/// The request of [`run`] with secrets masked, or the error for the model. Preview and `run` share the code that builds the
+/// request; a preview contacts only our own tables.
 ///
 /// # Errors
 /// Only for an outage of our own.
-pub async fn preview(
-    action: &ToolAction,
-    services: &ActionClients,
-    context: &CallContext<'_>,
-    arguments: &Map<String, Value>,
-) -> Result<Result<Value, String>> {
+pub async fn preview(action: &ToolAction, call: ActionCall<'_>) -> Result<Result<Value, String>> {
     let masked = action.masked();
     let request = match &masked {
-        ToolAction::ApiRequest(action) => action.preview(services, context, arguments),
-        ToolAction::PipedreamAction(action) => action.preview(context, arguments),
-        ToolAction::Query(action) => action.preview(context, arguments),
-        ToolAction::Sms(action) => action.preview(services, context, arguments).await?,
-        ToolAction::TransferCall(action) => action.preview(context, arguments),
-        ToolAction::PlaceCall(action) => action.preview(services, context, arguments).await?,
-        ToolAction::ServiceRequest(action) => action.preview(services, arguments, "…"),
+        ToolAction::ApiRequest(action) => action.preview(call),
+        ToolAction::PipedreamAction(action) => action.preview(call),
+        ToolAction::Query(action) => action.preview(call),
+        ToolAction::Sms(action) => action.preview(call).await,
+        ToolAction::TransferCall(action) => action.preview(call),
+        ToolAction::PlaceCall(action) => action.preview(call).await,
+        ToolAction::ServiceRequest(action) => action.preview(call, "…"),
+    };
+    let request = match request {
+        Ok(request) => request,
+        Err(NotRun::NoRequest(none)) => return Ok(Err(none.into_sentence())),
+        Err(NotRun::Outage(outage)) => return Err(outage),
     };
     // The caller of a preview may see fixed values, but no secrets.
-    let conversation = context.conversation;
+    let conversation = call.context.conversation;
     let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), conversation);
     // A header that is only a variable is no secret.
     for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
         secrets.remove(number.as_str());
     }
-    Ok(request.map(|request| secrets.masked(request)))
+    Ok(Ok(secrets.masked(request)))
 }

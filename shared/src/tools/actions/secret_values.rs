@@ -108,7 +108,6 @@ impl<'a> FixedValue<'a> {
         }
     }
 
-    /// Secret by the author's mark or by name.
     fn is_named_secret(&self, value: &Value) -> bool {
         self.mark().unwrap_or_else(|| tells_something(value) && is_secret(self.name))
     }
@@ -179,7 +178,6 @@ fn holds_mask(value: &Value) -> bool {
 }
 
 impl ToolAction {
-    /// All fixed values sent to others, in a stable order.
     fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
         match self {
             Self::ApiRequest(action) => action.fixed_values(),
@@ -190,7 +188,6 @@ impl ToolAction {
         }
     }
 
-    /// Removes values that their author marked as not secret.
     #[must_use]
     pub(super) fn without_public_values(&self, mut texts: HiddenTexts) -> HiddenTexts {
         let mut own = self.clone();
@@ -232,7 +229,6 @@ impl ToolAction {
         texts
     }
 
-    /// With the values of variables that this call has.
     fn filled(&self, conversation: &Conversation) -> Self {
         let mut filled = self.clone();
         for mut value in filled.fixed_values() {
@@ -314,7 +310,6 @@ impl ToolAction {
     }
 }
 
-/// As [`ToolAction::with_marked`].
 pub(super) fn with_marked(mut static_config: Value, values: Vec<FixedValue<'_>>) -> Value {
     let marked = values.into_iter().filter(|own| own.mark() == Some(true));
     let marked: Map<String, Value> = marked.map(|own| (own.field.clone(), own.get())).collect();

@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     time::Duration,
 };
 
@@ -16,9 +17,9 @@ use serde_json::{Map, Value};
 use url::{Url, form_urlencoded};
 
 use super::{
-    ActionClients, Attempt, Parameter,
-    api_request::{LARGEST_ANSWER, report, unanswered},
-    no_request::NoRequest,
+    ActionCall, Attempt, Parameter,
+    api_request::{LARGEST_ANSWER, report, shown, unanswered},
+    no_request::{NoRequest, NotRun},
     parameters::object,
     secret_values::{FixedValue, SentAs},
 };
@@ -31,7 +32,7 @@ use crate::{
     },
     models::{AllowedHosts, BodyFormat, CredentialField, Fault, KeyPlace, RequestAuth, RequestTemplate, folded_name},
     redaction::{HiddenTexts, SECRET},
-    tool::{CallContext, Effect, ToolOutcome},
+    tool::{Effect, ToolOutcome},
 };
 
 /// Pause before the second attempt of a request with an idempotency key.
@@ -79,17 +80,11 @@ impl ServiceRequest {
         self.effect
     }
 
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        attempt: Attempt<'_>,
-        hidden: &HiddenTexts,
-    ) -> ToolOutcome {
+    pub(super) async fn run(&self, call: ActionCall<'_>, attempt: Attempt<'_>, hidden: &HiddenTexts) -> ToolOutcome {
+        let context = call.context;
         let keyed = self.effect && self.template.idempotency_key.is_some();
         let deadline = if keyed { of_first_try(context.deadline) } else { context.deadline };
-        let first = self.send(services, &context.until(deadline), arguments, attempt, hidden).await;
+        let first = self.send(ActionCall { context: &context.until(deadline), ..call }, attempt, hidden).await;
         let may_repeat = keyed && matches!(first.effect, Effect::Unknown { .. });
         let mut backoff = Backoff::at_most(1, PAUSE, PAUSE, context.deadline.reserving(SECOND_TRY_NEEDS));
         if !may_repeat || !backoff.pause().await {
@@ -97,19 +92,13 @@ impl ServiceRequest {
         }
         // A service that knows the key repeats the answer to the first request. Any other answer, such as "busy", tells nothing
         // about the first request.
-        let second = self.send(services, context, arguments, attempt, hidden).await;
+        let second = self.send(call, attempt, hidden).await;
         if second.effect == Effect::Done { second } else { first }
     }
 
-    async fn send(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        attempt: Attempt<'_>,
-        hidden: &HiddenTexts,
-    ) -> ToolOutcome {
-        let mut request = match self.request(services, arguments, &attempt.id.to_string()) {
+    async fn send(&self, call: ActionCall<'_>, attempt: Attempt<'_>, hidden: &HiddenTexts) -> ToolOutcome {
+        let ActionCall { services, context, .. } = call;
+        let mut request = match self.request(call, &attempt.id.to_string()) {
             Ok(request) => request,
             Err(none) => return none.into_outcome(),
         };
@@ -134,39 +123,18 @@ impl ServiceRequest {
     }
 
     /// The request of [`ServiceRequest::run`]: `{"method", "url", "headers", "body"?}`, the credential masked.
-    pub(super) fn preview(
-        &self,
-        services: &ActionClients,
-        arguments: &Map<String, Value>,
-        attempt: &str,
-    ) -> Result<Value, String> {
-        let request = self.request(services, arguments, attempt);
-        let Request { method, url, headers, body, .. } = request.map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>, key: &str) -> Result<Value, NotRun> {
+        let request = self.request(call, key)?;
         let credential_header = match &self.template.auth {
             RequestAuth::Bearer { .. } | RequestAuth::Basic { .. } => AUTHORIZATION.as_str().to_owned(),
             RequestAuth::Header { header, .. } => header.to_ascii_lowercase(),
             RequestAuth::None | RequestAuth::Body { .. } => String::new(),
         };
-        let headers = headers.iter().map(|(name, value)| {
-            let is_credential = name.as_str() == credential_header;
-            let shown = if is_credential { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
-            (name.as_str().to_owned(), Value::from(shown))
-        });
-        Ok(Value::Object(object([
-            ("method", Some(method.as_str().into())),
-            ("url", Some(url.as_str().into())),
-            ("headers", Some(headers.collect())),
-            ("body", body.map(RequestBody::shown)),
-        ])))
+        Ok(shown(request, |name| name.as_str() == credential_header, iter::empty()))
     }
 
     /// `key`: unique per execution.
-    fn request(
-        &self,
-        services: &ActionClients,
-        arguments: &Map<String, Value>,
-        key: &str,
-    ) -> Result<Request, NoRequest> {
+    fn request(&self, call: ActionCall<'_>, key: &str) -> Result<Request, NoRequest> {
         let template = &self.template;
         let broken = |what: &str| {
             let sentence =
@@ -174,11 +142,11 @@ impl ServiceRequest {
             NoRequest::of(Fault::Configuration, sentence)
         };
         let method = Method::from_bytes(template.method.as_bytes()).map_err(|_not_a_method| broken("method"))?;
-        let mut rest = arguments.clone();
+        let mut rest = call.arguments.clone();
         let url = filled_in(&self.address()?, &mut rest)?;
         // Arguments stand in the address as segments of its path only.
         let refused = |why: String| NoRequest::of(Fault::Configuration, format!("The request was not sent: {why}."));
-        let mut url = services.outbound.parse(&url).map_err(refused)?;
+        let mut url = call.services.outbound.parse(&url).map_err(refused)?;
         let mut allowed_hosts = AllowedHosts::default();
         let host = url.host_str().unwrap_or_default();
         let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));

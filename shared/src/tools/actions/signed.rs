@@ -27,7 +27,6 @@ pub(super) const SIGNATURE: &str = "webhook-signature";
 const ID: &str = "webhook-id";
 const TIMESTAMP: &str = "webhook-timestamp";
 
-/// The secret of a POST, PUT or PATCH.
 pub(super) fn read_secret(
     fields: &mut Fields<'_>,
     method: Option<&Method>,
@@ -66,7 +65,6 @@ pub(super) fn message_id(context: &CallContext<'_>, execution: ExecutionId) -> S
     }
 }
 
-/// Whether all attempts have one id.
 pub(super) const fn may_repeat(context: &CallContext<'_>) -> bool {
     matches!(context.subject, Subject::Action { .. })
 }

@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 
 use self::allowed::AllowedRecipients;
 use super::{
-    ActionClients, EffectPart, Parameter,
-    no_request::{NoRequest, without_secret},
-    parameters::{Place, object, parameter},
+    ActionCall, EffectPart, Parameter,
+    no_request::{NoRequest, NotRun, without_secret},
+    parameters::{Place, fixed_text, object, parameter},
     variables::Encoding,
 };
 use crate::{
@@ -91,9 +91,8 @@ impl Sms {
     }
 
     fn read_from(fields: &mut Fields<'_>) -> Option<Sender> {
-        let value = fields.required("from")?;
-        let path = fields.path("from");
-        let mut from = Fields::of(value, path, fields.problems())?;
+        fields.required("from")?;
+        let mut from = fields.object("from")?;
         let sender = match from.required_text("type", 40).as_deref() {
             Some("called_number") => Some(Sender::CalledNumber),
             Some("specific_number") => {
@@ -132,25 +131,14 @@ impl Sms {
     }
 
     /// Sends to all recipients in parallel, with an outcome for each. Recipients in `done` keep their earlier outcomes.
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        done: &Map<String, Value>,
-    ) -> Result<ToolOutcome> {
-        let Draft { from, text, recipients } = match self.draft(services, context, arguments).await? {
-            Ok(draft) => draft,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+    pub(super) async fn run(&self, call: ActionCall<'_>, done: &Map<String, Value>) -> Result<ToolOutcome, NotRun> {
+        let ActionCall { services, context, .. } = call;
+        let Draft { from, text, recipients } = self.draft(call).await?;
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
             Err(error) => {
-                return without_secret(
-                    error,
-                    "The SMS service is not available just now; try again in a moment.",
-                    context,
-                );
+                let sentence = "The SMS service is not available just now; try again in a moment.";
+                return Ok(without_secret(error, sentence, context)?);
             }
         };
         let are_refused = recipients.iter().any(|(_, number)| number.is_err());
@@ -190,38 +178,22 @@ impl Sms {
     }
 
     /// The message of [`Sms::run`]: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
-    pub(super) async fn preview(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Value, String>> {
-        let draft = self.draft(services, context, arguments).await?.map_err(NoRequest::into_sentence);
-        Ok(draft.map(|Draft { from, text, recipients }| {
-            let recipients = recipients.into_iter().map(|(to, number)| {
-                let reason = number.as_ref().err().map(|why| Value::from(*why));
-                Value::Object(object([
-                    ("to", Some(to.into())),
-                    ("allowed", Some(number.is_ok().into())),
-                    ("reason", reason),
-                ]))
-            });
-            json!({"from": from.number, "text": text, "recipients": recipients.collect::<Vec<_>>()})
-        }))
+    pub(super) async fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let Draft { from, text, recipients } = self.draft(call).await?;
+        let recipients = recipients.into_iter().map(|(to, number)| {
+            let reason = number.as_ref().err().map(|why| Value::from(*why));
+            Value::Object(object([
+                ("to", Some(to.into())),
+                ("allowed", Some(number.is_ok().into())),
+                ("reason", reason),
+            ]))
+        });
+        Ok(json!({"from": from.number, "text": text, "recipients": recipients.collect::<Vec<_>>()}))
     }
 
-    async fn draft(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Draft, NoRequest>> {
-        let (text, recipients) = match self.merge(context.conversation, arguments) {
-            Ok(merged) => merged,
-            Err(none) => return Ok(Err(none)),
-        };
-        let from = self.sender(services, context, arguments).await?;
-        Ok(from.map(|from| Draft { from, text, recipients }))
+    async fn draft(&self, call: ActionCall<'_>) -> Result<Draft, NotRun> {
+        let (text, recipients) = self.merge(call)?;
+        Ok(Draft { from: self.sender(call).await?, text, recipients })
     }
 
     /// Turns the model's recipients into a set of numbers, without the author's.
@@ -262,11 +234,8 @@ impl Sms {
         shown(fixed.as_ref()).map(|(shown, _)| shown).collect()
     }
 
-    fn merge(
-        &self,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<(String, Vec<Addressed>), NoRequest> {
+    fn merge(&self, call: ActionCall<'_>) -> Result<(String, Vec<Addressed>), NoRequest> {
+        let ActionCall { context: CallContext { conversation, .. }, arguments, .. } = call;
         let text = match self.text.value(arguments.get("text"), conversation, Encoding::Plain)? {
             Some(Value::String(text)) if !text.trim().is_empty() => text,
             _ => return Err("The message has no text; call the tool again with a text.".into()),
@@ -291,18 +260,14 @@ impl Sms {
     }
 
     /// The row of the sending number.
-    async fn sender(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<PhoneNumber, NoRequest>> {
+    async fn sender(&self, call: ActionCall<'_>) -> Result<PhoneNumber, NotRun> {
+        let ActionCall { services, context, arguments } = call;
         if let Some(named) = arguments.get("from").and_then(Value::as_str).filter(|_| self.takes_from) {
             let row = match named.parse::<E164>() {
                 Ok(number) => services.phone_numbers.with_number(context.organization, &number).await?,
                 Err(_not_e164) => None,
             };
-            return Ok(row.ok_or_else(|| NOT_OURS.into()));
+            return Ok(row.ok_or_else(|| NoRequest::from(NOT_OURS))?);
         }
         let (row, otherwise) = match self.from {
             Sender::CalledNumber => (
@@ -315,7 +280,7 @@ impl Sms {
                 "The number this message should come from is no longer set up.",
             ),
         };
-        Ok(row.ok_or_else(|| NoRequest::of(Fault::Configuration, otherwise)))
+        Ok(row.ok_or_else(|| NoRequest::of(Fault::Configuration, otherwise))?)
     }
 }
 
@@ -329,24 +294,14 @@ struct Draft {
 }
 
 fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
-    match text {
-        Parameter::Fixed { value: Value::String(text), .. } if text.trim().is_empty() => {
-            fields.problem("text.value", "must not be empty");
-        }
-        Parameter::Fixed { value: Value::String(text), .. } if text.chars().count() > LONGEST_TEXT => {
-            fields.problem("text.value", format!("must have at most {LONGEST_TEXT} characters"));
-        }
-        Parameter::Fixed { value: Value::String(text), .. } => {
-            if let Some(mistake) = super::variables::unknown_in(text) {
-                fields.problem("text.value", mistake);
-            }
-        }
-        Parameter::Fixed { .. } => fields.problem("text.value", "must be text"),
-        Parameter::Ai { schema, .. } if schema.get("type") != Some(&json!("string")) => {
-            fields.problem("text.schema.type", "must be string");
-        }
-        Parameter::Ai { .. } => {}
-        Parameter::ArrayExtendable { .. } => fields.problem("text.mode", "must be fixed or ai"),
+    let Some(text) = fixed_text(text, "text", fields) else { return };
+    let mistake = match text.chars().count() {
+        _ if text.trim().is_empty() => Some("must not be empty".to_owned()),
+        length if length > LONGEST_TEXT => Some(format!("must have at most {LONGEST_TEXT} characters")),
+        _ => super::variables::unknown_in(text),
+    };
+    if let Some(mistake) = mistake {
+        fields.problem("text.value", mistake);
     }
 }
 
@@ -368,22 +323,17 @@ pub(super) fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
 }
 
 fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
-    match recipients {
-        Parameter::Fixed { value: Value::Array(values), .. } => {
-            if values.is_empty() {
-                fields.problem("recipients.value", "must hold at least one phone number");
-            }
-            for (index, value) in values.iter().enumerate() {
-                check_number(&format!("recipients.value[{index}]"), value, fields);
-            }
-        }
-        Parameter::Fixed { value, .. } => check_number("recipients.value", value, fields),
-        Parameter::ArrayExtendable { fixed, .. } => {
-            for (index, value) in fixed.iter().enumerate() {
-                check_number(&format!("recipients.fixedValues[{index}]"), value, fields);
-            }
-        }
-        Parameter::Ai { .. } => {}
+    let (list, numbers) = match recipients {
+        Parameter::Fixed { value: Value::Array(numbers), .. } => ("value", numbers),
+        Parameter::Fixed { value, .. } => return check_number("recipients.value", value, fields),
+        Parameter::ArrayExtendable { fixed, .. } => ("fixedValues", fixed),
+        Parameter::Ai { .. } => return,
+    };
+    if numbers.is_empty() && list == "value" {
+        fields.problem("recipients.value", "must hold at least one phone number");
+    }
+    for (index, number) in numbers.iter().enumerate() {
+        check_number(&format!("recipients.{list}[{index}]"), number, fields);
     }
 }
 

@@ -35,10 +35,10 @@ use futures_util::future::try_join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::{if_unanswered::IfUnanswered, route::NoRoute, target::Target};
+use self::{if_unanswered::IfUnanswered, target::Target};
 use super::{
-    ActionClients, Parameter,
-    no_request::NoRequest,
+    ActionCall, Parameter,
+    no_request::{NoRequest, NotRun},
     parameters::{Place, object},
     variables::{self, Encoding},
 };
@@ -47,7 +47,7 @@ use crate::{
     clients::call_control::NotAccepted,
     fields::Fields,
     models::{ExecutionId, Fault, Timestamp},
-    tool::{CallContext, Conversation, Effect, ToolOutcome},
+    tool::{CallContext, Effect, ToolOutcome},
 };
 
 const LONGEST_MESSAGE: usize = 1_000;
@@ -174,9 +174,10 @@ impl TransferCall {
     }
 
     /// The transfer of [`TransferCall::run`]: `{"destination", "label"?, "briefing"?}`.
-    pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let route = self.route(arguments, Timestamp::now()).map_err(NoRoute::into_sentence)?;
-        let briefing = self.briefing(context.conversation, arguments).map_err(NoRequest::into_sentence)?;
+    pub(super) fn preview(&self, call: ActionCall<'_>) -> Result<Value, NotRun> {
+        let route = self.route(call.arguments, Timestamp::now());
+        let route = route.map_err(|nobody| NoRequest::from(nobody.into_sentence()))?;
+        let briefing = self.briefing(call)?;
         Ok(Value::Object(object([
             ("destination", Some(json!(route.first.callee))),
             ("label", route.label.map(Value::from)),
@@ -185,34 +186,26 @@ impl TransferCall {
     }
 
     /// Transfers once. A destination outside the list is refused, and a closed one is not rung.
-    pub(super) async fn run(
-        &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        execution: ExecutionId,
-    ) -> Result<ToolOutcome> {
+    pub(super) async fn run(&self, call: ActionCall<'_>, execution: ExecutionId) -> Result<ToolOutcome, NotRun> {
+        let ActionCall { services, context, arguments } = call;
         let route = match self.route(arguments, Timestamp::now()) {
             Ok(route) => route,
             Err(nobody) => return Ok(nobody.into_outcome()),
         };
-        let briefing = match self.briefing(context.conversation, arguments) {
-            Ok(briefing) => briefing,
-            Err(none) => return Ok(none.into_outcome()),
-        };
+        let briefing = self.briefing(call)?;
         let (rule, no_rule) = (self.stored.if_unanswered.as_ref(), IfUnanswered::hang_up());
         let bypassed = context.conversation.call.as_ref().is_some_and(|call| call.bypasses_provider);
         let moves = bypassed && route.first.dialled().is_some();
         if let Some(rule) = rule.or(moves.then_some(&no_rule)) {
-            return rule.move_line(services, context, execution, &route, briefing).await;
+            return Ok(rule.move_line(call, execution, &route, briefing).await?);
         }
-        let (call, permitted) =
+        let (url, permitted) =
             try_join(live_call::find(services, context), route.first.permitted(services, context.organization)).await?;
-        let call = match permitted.and(call) {
-            Ok(call) => call,
+        let url = match permitted.and(url) {
+            Ok(url) => url,
             Err(refused) => return Ok(refused.into_outcome()),
         };
-        Ok(match route.first.send(services, &call, briefing.as_deref(), context.deadline).await {
+        Ok(match route.first.send(services, &url, briefing.as_deref(), context.deadline).await {
             Ok(()) => {
                 let to = route.words();
                 ToolOutcome::succeeded(format!("The call is being transferred{to}.")).with(Effect::Done)
@@ -222,11 +215,8 @@ impl TransferCall {
     }
 
     /// The briefing for the callee, if the strategy has one.
-    fn briefing(
-        &self,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<Option<String>, NoRequest> {
+    fn briefing(&self, call: ActionCall<'_>) -> Result<Option<String>, NoRequest> {
+        let ActionCall { context: CallContext { conversation, .. }, arguments, .. } = call;
         if self.stored.strategy == Strategy::Nothing {
             return Ok(None);
         }
@@ -249,9 +239,8 @@ impl TransferCall {
 impl Allowed {
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
         match (fields.get("target"), fields.get("destinations")) {
-            (Some(value), None) => {
-                let path = fields.path("target");
-                let mut target = Fields::of(value, path, fields.problems())?;
+            (Some(_), None) => {
+                let mut target = fields.object("target")?;
                 let read = Target::read(&mut target)?;
                 target.finish();
                 read.map(Self::Target)

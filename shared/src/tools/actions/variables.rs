@@ -47,7 +47,6 @@ pub enum Encoding {
     Url,
 }
 
-/// The value of a variable; `None` for any other name.
 fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unknown>> {
     match name.trim() {
         "caller_phone_number" => {
@@ -92,7 +91,6 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
     Ok(Cow::Owned(filled))
 }
 
-/// The variables in a text, concatenated as `{{name}}`.
 pub(super) fn all_in(text: &str) -> String {
     let mut found = Vec::new();
     let note = |name: &str| {
@@ -175,7 +173,6 @@ pub fn fill_text<'a>(text: &'a str, conversation: &Conversation, encoding: Encod
     })
 }
 
-/// As [`fill_text`], for every text inside a value.
 pub fn fill(value: &Value, conversation: &Conversation, encoding: Encoding) -> Result<Value, Unknown> {
     Ok(match value {
         Value::String(text) => fill_text(text, conversation, encoding)?.into(),

@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use futures_util::{
-    future::{BoxFuture, FutureExt},
-    join,
-};
+use futures_util::{future::FutureExt, join};
 use serde_json::{Map, Value};
 
 use crate::{
-    Result, error,
+    error,
     execution::over_budget,
-    models::ChatRules,
     store::Budgets,
-    tool::{CallContext, CallableTool, ToolOutcome, ToolSpec, arguments::Checked},
+    tool::{CallContext, CallableTool, ToolFuture, ToolSpec},
 };
 
 /// `ToolType` in the metrics.
@@ -29,35 +25,11 @@ impl CallableTool for Counted {
         self.tool.spec()
     }
 
-    fn label(&self) -> &str {
-        self.tool.label()
+    fn inner(&self) -> Option<&dyn CallableTool> {
+        Some(&*self.tool)
     }
 
-    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
-        self.tool.check(arguments)
-    }
-
-    fn preview<'a>(
-        &'a self,
-        arguments: &'a Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<Result<Value, String>>> {
-        self.tool.preview(arguments, context)
-    }
-
-    fn knows_deliveries(&self) -> bool {
-        self.tool.knows_deliveries()
-    }
-
-    fn chat_rules(&self) -> ChatRules {
-        self.tool.chat_rules()
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let organization = context.organization;
             if self.budgets.check_execution_budget(organization).is_err() {

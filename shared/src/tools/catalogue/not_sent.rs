@@ -1,13 +1,13 @@
 //! A tool in a dry run: it shows the request that it would send.
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use serde_json::{Map, Value, json};
 
 use super::{Body, CatalogueTool};
 use crate::{
     Result,
     execution::Executor,
-    tool::{CallContext, CallableTool, ToolOutcome, ToolSpec, arguments::Checked},
+    tool::{CallContext, CallableTool, ToolFuture, ToolOutcome, ToolSpec, arguments::Checked},
 };
 
 pub(super) struct NotSent {
@@ -29,20 +29,14 @@ impl CallableTool for NotSent {
 
     /// `{"dry_run": "Nothing was sent.", "would_send": the request, secrets masked}`; the arguments for a built-in
     /// tool.
-    fn call<'a>(
-        &'a self,
-        arguments: Map<String, Value>,
-        context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
         async move {
             let would_send = match &self.found.body {
                 Body::BuiltIn(_) => Ok(json!({"arguments": arguments})),
                 Body::Action(_) => self.found.preview(&self.executor, context, &arguments).await?,
             };
-            Ok(match would_send {
-                Ok(request) => ToolOutcome::succeeded(json!({"dry_run": "Nothing was sent.", "would_send": request})),
-                Err(sentence) => ToolOutcome::failed(sentence),
-            })
+            let shown = would_send.map(|request| json!({"dry_run": "Nothing was sent.", "would_send": request}));
+            Ok(ToolOutcome::of(shown))
         }
         .boxed()
     }

@@ -10,8 +10,8 @@ use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::{
     capabilities,
-    listed::{ListedTool, Source, shortened},
-    own_tools::{OwnTools, category},
+    listed::{ListedTool, Source},
+    own_tools::OwnTools,
 };
 use crate::{
     Deadline, Result,
@@ -45,7 +45,6 @@ const STOP_WORDS: &str = "about all am an and any are as at be by can could do d
 pub struct Segment {
     /// `None` for built-in tools.
     pub service: Option<Service>,
-    /// The service's triggers; `None` if they could not be read.
     pub triggers: Option<TriggerKinds>,
     pub tools: Vec<ListedTool>,
     words: Postings,
@@ -114,20 +113,7 @@ impl Segment {
 }
 
 pub(super) fn built_in(spec: &ToolSpec) -> ListedTool {
-    ListedTool {
-        name: spec.name.clone(),
-        id: None,
-        title: String::new(),
-        description: shortened(&spec.description),
-        source: Source::BuiltIn,
-        service: None,
-        category: category(spec).to_owned(),
-        fingerprint: BUILT_IN.to_owned(),
-        version: BUILT_IN.to_owned(),
-        effect: spec.acts(),
-        destructive: spec.acts(),
-        needs_call: None,
-    }
+    ListedTool::of_spec(spec, Source::BuiltIn, BUILT_IN.to_owned(), BUILT_IN.to_owned())
 }
 
 pub(super) const BUILT_IN: &str = "built-in";

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
+use super::own_tools::category;
 use crate::{
     connections::Connection,
     described::Described,
     models::{ConnectionKind, ListedServiceTool, Service, ToolId, folded_name},
+    tool::ToolSpec,
 };
 
 /// Characters of a description in a list.
@@ -76,6 +78,24 @@ impl ListedTool {
             version: tool.version,
             effect: tool.effect,
             destructive: tool.destructive,
+            needs_call: None,
+        }
+    }
+
+    /// A tool outside the catalogue.
+    pub(super) fn of_spec(spec: &ToolSpec, source: Source, fingerprint: String, version: String) -> Self {
+        Self {
+            name: spec.name.clone(),
+            id: None,
+            title: String::new(),
+            description: shortened(&spec.description),
+            source,
+            service: None,
+            category: category(spec).to_owned(),
+            fingerprint,
+            version,
+            effect: spec.acts(),
+            destructive: spec.acts(),
             needs_call: None,
         }
     }

@@ -74,89 +74,99 @@ pub struct ServiceOverview {
     pub capabilities_problem: Option<String>,
 }
 
-pub(super) async fn read(
-    discovery: &Discovery,
-    organization: OrganizationId,
-    names: &[String],
-    cursor: Option<&str>,
-    deadline: Deadline,
-) -> Result<ServiceOverviews> {
-    let names = distinct(names)?;
-    let start = cursor.map(|cursor| Start::of(cursor, &names)).transpose()?;
-    let (first, mut start) = start.unwrap_or_default();
-    let names = names.get(first..).unwrap_or_default();
-    let possible: Vec<String> = names.iter().filter(|name| may_be(name) && !is_the_guide(name)).cloned().collect();
-    let ids = possible.iter().map(|name| discovery.services.tools_of(ServiceId::of_name(name)));
-    let (services, capabilities, tools) = future::join3(
-        discovery.services.named(&possible, deadline),
-        capabilities(&discovery.services, &possible, deadline),
-        future::try_join_all(ids),
-    )
-    .await;
-    let mut tools: HashMap<ServiceId, Vec<ListedServiceTool>> =
-        possible.iter().map(|name| ServiceId::of_name(name)).zip(tools?).collect();
-    let services: HashMap<ServiceId, Service> = services?.into_iter().map(|service| (service.id, service)).collect();
-    let active: Vec<Service> = services.values().filter(|service| service.is_active).cloned().collect();
-    // The full list is needed only for unknown names.
-    let all = async { if services.len() == possible.len() { Ok(Vec::new()) } else { discovery.services.all().await } };
-    let connections = async {
-        if active.is_empty() { HashMap::new() } else { discovery.connections.of(organization, &active, deadline).await }
-    };
-    let (mut connections, all) = future::join(connections, all).await;
-    let all = all.inspect_err(|error| tracing::warn!("names of services: {}", error::chain(error))).unwrap_or_default();
+impl Discovery {
+    /// Looks up services and their tools, by any number of names in any case; `cursor`: the page at a `next_cursor`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for `service` if there are no names or too many, and for `cursor`.
+    pub async fn initial_md_fetch(
+        &self,
+        organization: OrganizationId,
+        names: &[String],
+        cursor: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<ServiceOverviews> {
+        let names = distinct(names)?;
+        let start = cursor.map(|cursor| Start::of(cursor, &names)).transpose()?;
+        let (first, mut start) = start.unwrap_or_default();
+        let names = names.get(first..).unwrap_or_default();
+        let possible: Vec<String> = names.iter().filter(|name| may_be(name) && !is_the_guide(name)).cloned().collect();
+        let ids = possible.iter().map(|name| self.services.tools_of(ServiceId::of_name(name)));
+        let (services, capabilities, tools) = future::join3(
+            self.services.named(&possible, deadline),
+            capabilities(&self.services, &possible, deadline),
+            future::try_join_all(ids),
+        )
+        .await;
+        let mut tools: HashMap<ServiceId, Vec<ListedServiceTool>> =
+            possible.iter().map(|name| ServiceId::of_name(name)).zip(tools?).collect();
+        let services: HashMap<ServiceId, Service> =
+            services?.into_iter().map(|service| (service.id, service)).collect();
+        let active: Vec<Service> = services.values().filter(|service| service.is_active).cloned().collect();
+        // The full list is needed only for unknown names.
+        let all = async { if services.len() == possible.len() { Ok(Vec::new()) } else { self.services.all().await } };
+        let connections = async {
+            if active.is_empty() { HashMap::new() } else { self.connections.of(organization, &active, deadline).await }
+        };
+        let (mut connections, all) = future::join(connections, all).await;
+        let all =
+            all.inspect_err(|error| tracing::warn!("names of services: {}", error::chain(error))).unwrap_or_default();
 
-    let mut overviews = ServiceOverviews { services: Vec::new(), guide: None, problems: Vec::new(), next_cursor: None };
-    let mut room = LONGEST_PAGE;
-    for name in names {
-        let after = start.take();
-        if is_the_guide(name) {
-            overviews.guide = Some(GUIDE);
-            continue;
-        }
-        let Some(service) = services.get(&ServiceId::of_name(name)) else {
-            overviews.problems.push(unknown(name, &all));
-            continue;
-        };
-        if !service.is_active {
-            let message = format!("{} is not active: its tools cannot be used at present", service.name);
-            overviews.problems.push(NameProblem::new(name, ProblemKind::Inactive, message));
-            continue;
-        }
-        let connection = connections.remove(&service.id).unwrap_or(Connection::Unknown);
-        let (of_service, problem) = match &capabilities {
-            Some(all) => (all.get(&folded_name(&service.name)).cloned(), None),
-            None => {
-                (None, Some(format!("the capabilities of {} could not be read; try again in a moment", service.name)))
+        let mut overviews =
+            ServiceOverviews { services: Vec::new(), guide: None, problems: Vec::new(), next_cursor: None };
+        let mut room = LONGEST_PAGE;
+        for name in names {
+            let after = start.take();
+            if is_the_guide(name) {
+                overviews.guide = Some(GUIDE);
+                continue;
             }
-        };
-        let mut overview = ServiceOverview {
-            name: service.name.clone(),
-            description: service.description.clone(),
-            categories: service.categories.clone(),
-            connection_kind: service.connection.clone(),
-            connection: ShownConnection::new(service, connection),
-            tools: Vec::new(),
-            total: 0,
-            arrivals: arrivals(&service.name, of_service.as_ref()),
-            capabilities: of_service,
-            capabilities_problem: problem,
-        };
-        let head = json!(overview).to_string().len();
-        if head > room && !overviews.services.is_empty() {
-            overviews.next_cursor = Some(Start::cursor(&service.name, ""));
-            break;
+            let Some(service) = services.get(&ServiceId::of_name(name)) else {
+                overviews.problems.push(unknown(name, &all));
+                continue;
+            };
+            if !service.is_active {
+                let message = format!("{} is not active: its tools cannot be used at present", service.name);
+                overviews.problems.push(NameProblem::new(name, ProblemKind::Inactive, message));
+                continue;
+            }
+            let connection = connections.remove(&service.id).unwrap_or(Connection::Unknown);
+            let (of_service, problem) = match &capabilities {
+                Some(all) => (all.get(&folded_name(&service.name)).cloned(), None),
+                None => (
+                    None,
+                    Some(format!("the capabilities of {} could not be read; try again in a moment", service.name)),
+                ),
+            };
+            let mut overview = ServiceOverview {
+                name: service.name.clone(),
+                description: service.description.clone(),
+                categories: service.categories.clone(),
+                connection_kind: service.connection.clone(),
+                connection: ShownConnection::new(service, connection),
+                tools: Vec::new(),
+                total: 0,
+                arrivals: arrivals(&service.name, of_service.as_ref()),
+                capabilities: of_service,
+                capabilities_problem: problem,
+            };
+            let head = json!(overview).to_string().len();
+            if head > room && !overviews.services.is_empty() {
+                overviews.next_cursor = Some(Start::cursor(&service.name, ""));
+                break;
+            }
+            room = room.saturating_sub(head);
+            let tools = tools.remove(&service.id).unwrap_or_default();
+            let (total, tools, last) = fitting(tools, after.as_deref(), &mut room);
+            (overview.tools, overview.total) = (tools, total);
+            overviews.services.push(overview);
+            if let Some(last) = last {
+                overviews.next_cursor = Some(Start::cursor(&service.name, &last));
+                break;
+            }
         }
-        room = room.saturating_sub(head);
-        let tools = tools.remove(&service.id).unwrap_or_default();
-        let (total, tools, last) = fitting(tools, after.as_deref(), &mut room);
-        (overview.tools, overview.total) = (tools, total);
-        overviews.services.push(overview);
-        if let Some(last) = last {
-            overviews.next_cursor = Some(Start::cursor(&service.name, &last));
-            break;
-        }
+        Ok(overviews)
     }
-    Ok(overviews)
 }
 
 fn is_the_guide(name: &str) -> bool {
@@ -221,7 +231,6 @@ fn fitting(
     (total, listed, None)
 }
 
-/// The first position of a page.
 struct Start {
     /// Folded name of the first service.
     service: String,

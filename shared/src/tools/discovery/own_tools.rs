@@ -1,6 +1,6 @@
 //! The organization's own tools in discovery.
 
-use super::listed::{ListedTool, Source, shortened};
+use super::listed::{ListedTool, Source};
 use crate::{
     Result,
     actions::ActionTool,
@@ -24,7 +24,6 @@ pub(super) struct OwnTool {
 #[derive(Default)]
 pub(super) struct OwnTools {
     pub tools: Vec<OwnTool>,
-    /// The number of rows unreadable for this program.
     pub unreadable: usize,
 }
 
@@ -51,20 +50,12 @@ impl OwnTool {
     }
 
     pub(super) fn listed(&self) -> ListedTool {
-        let spec = &self.tool.spec;
+        let (fingerprint, version) = (fingerprint(self.bound_version), self.version.to_string());
         ListedTool {
-            name: spec.name.clone(),
             id: Some(self.tool.id),
             title: self.label.clone(),
-            description: shortened(&spec.description),
-            source: Source::Organization,
-            service: None,
-            category: category(spec).to_owned(),
-            fingerprint: fingerprint(self.bound_version),
-            version: self.version.to_string(),
-            effect: spec.acts(),
-            destructive: spec.acts(),
             needs_call: self.needs_call.clone(),
+            ..ListedTool::of_spec(&self.tool.spec, Source::Organization, fingerprint, version)
         }
     }
 }

@@ -44,17 +44,13 @@ const LONGEST_PAGE: usize = 45_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSearch {
     pub q: String,
-    /// Restricts to these services, in any case.
     pub services: Vec<String>,
-    /// Of the tool (`read`, `write`, `search`, `delete`) or of its service.
     pub category: Option<String>,
-    /// Restricts to services with this kind of trigger.
     pub trigger: Option<TriggerKind>,
     /// Whether the organization's account is connected, if one is needed.
     pub connected: Option<bool>,
     /// 1 to 100, default 10.
     pub limit: Option<u32>,
-    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 
@@ -212,101 +208,106 @@ fn short(digest: Digest) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest.as_ref().get(..6).unwrap_or_default())
 }
 
-pub(super) async fn read(
-    discovery: &Discovery,
-    organization: OrganizationId,
-    search: &ToolSearch,
-    deadline: Deadline,
-) -> Result<FoundTools> {
-    let place = search.place()?;
-    let (index, own) =
-        future::try_join(discovery.index(deadline), OwnTools::read(&discovery.tools, organization)).await?;
-    let index = index.with(Segment::of_organization(&own));
-    let of_services = filtered(search, &index)?;
-    let mut notes = Vec::new();
-    if own.unreadable > 0 {
-        notes.push(format!("{} of the organization's tools cannot be read just now and are left out.", own.unreadable));
-    }
-    let asked: Vec<Service> = index
-        .segments
-        .iter()
-        .filter_map(|segment| segment.service.clone())
-        .filter(|service| of_services.is_empty() || of_services.contains(&service.id))
-        .collect();
-    let connections = match search.connected {
-        Some(_) => discovery.connections.of(organization, &asked, deadline).await,
-        None => HashMap::new(),
-    };
-    let connected = |service: &Service| connections.get(&service.id).unwrap_or(&Connection::Unknown);
-    let category = search.category.as_deref().map(folded_name);
-    let passes_service = |segment: &Segment| {
-        let Some(service) = &segment.service else {
-            return of_services.is_empty() && search.trigger.is_none() && search.connected != Some(false);
-        };
-        let trigger = match (search.trigger, segment.triggers) {
-            (None, _) | (Some(_), None) => true,
-            (Some(TriggerKind::Webhook), Some(triggers)) => triggers.webhook,
-            (Some(TriggerKind::Polling), Some(triggers)) => triggers.polling,
-        };
-        let connection = search.connected.is_none_or(|wanted| {
-            let connection = connected(service);
-            *connection == Connection::Unknown || connection.can_act() == wanted
-        });
-        trigger && connection && (of_services.is_empty() || of_services.contains(&service.id))
-    };
-    let narrowed: Vec<&Segment> =
-        index.segments.iter().map(AsRef::as_ref).filter(|segment| passes_service(segment)).collect();
-    let of_category = |segment: &Segment, tool: &ListedTool| {
-        category.as_ref().is_none_or(|wanted| {
-            let of_service = segment.service.iter().flat_map(|service| &service.categories);
-            folded_name(&tool.category) == *wanted || of_service.into_iter().any(|of| folded_name(of) == *wanted)
-        })
-    };
-    let ranked = index.rank(&search.q, &narrowed, of_category);
-    notes.extend(notes_on(search, &index, &narrowed, &ranked, &connections));
-    let limit = search.limit.unwrap_or(USUAL_PAGE) as usize;
-    let total = ranked.found.len();
-    let offset = place.as_ref().map_or(0, |place| place.offset);
-    let list = if place.is_some() || total > limit { digest_of(&ranked.found) } else { String::new() };
-    if place.is_some_and(|place| place.list != list) {
-        return Err(Error::invalid("cursor", "the tools have changed; begin again without cursor"));
-    }
-    let page: Vec<(&Segment, &ListedTool)> = ranked.found.iter().skip(offset).take(limit).copied().collect();
-    let mut shown: Vec<Service> = Vec::new();
-    for service in page.iter().filter_map(|(segment, _)| segment.service.as_ref()) {
-        if !shown.iter().any(|other| other.id == service.id) {
-            shown.push(service.clone());
+impl Discovery {
+    /// Finds matching tools, best first.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for an unknown service, and for `cursor`.
+    pub async fn search(
+        &self,
+        organization: OrganizationId,
+        search: &ToolSearch,
+        deadline: Deadline,
+    ) -> Result<FoundTools> {
+        let place = search.place()?;
+        let (index, own) = future::try_join(self.index(deadline), OwnTools::read(&self.tools, organization)).await?;
+        let index = index.with(Segment::of_organization(&own));
+        let of_services = filtered(search, &index)?;
+        let mut notes = Vec::new();
+        if own.unreadable > 0 {
+            notes.push(format!(
+                "{} of the organization's tools cannot be read just now and are left out.",
+                own.unreadable
+            ));
         }
+        let is_asked = |service: &&Service| of_services.is_empty() || of_services.contains(&service.id);
+        let services = index.segments.iter().filter_map(|segment| segment.service.as_ref());
+        let asked: Vec<Service> = services.filter(is_asked).cloned().collect();
+        let connections = match search.connected {
+            Some(_) => self.connections.of(organization, &asked, deadline).await,
+            None => HashMap::new(),
+        };
+        let connected = |service: &Service| connections.get(&service.id).unwrap_or(&Connection::Unknown);
+        let category = search.category.as_deref().map(folded_name);
+        let passes_service = |segment: &Segment| {
+            let Some(service) = &segment.service else {
+                return of_services.is_empty() && search.trigger.is_none() && search.connected != Some(false);
+            };
+            let trigger = match (search.trigger, segment.triggers) {
+                (None, _) | (Some(_), None) => true,
+                (Some(TriggerKind::Webhook), Some(triggers)) => triggers.webhook,
+                (Some(TriggerKind::Polling), Some(triggers)) => triggers.polling,
+            };
+            let connection = search.connected.is_none_or(|wanted| {
+                let connection = connected(service);
+                *connection == Connection::Unknown || connection.can_act() == wanted
+            });
+            trigger && connection && (of_services.is_empty() || of_services.contains(&service.id))
+        };
+        let narrowed: Vec<&Segment> =
+            index.segments.iter().map(AsRef::as_ref).filter(|segment| passes_service(segment)).collect();
+        let of_category = |segment: &Segment, tool: &ListedTool| {
+            category.as_ref().is_none_or(|wanted| {
+                let of_service = segment.service.iter().flat_map(|service| &service.categories);
+                folded_name(&tool.category) == *wanted || of_service.into_iter().any(|of| folded_name(of) == *wanted)
+            })
+        };
+        let ranked = index.rank(&search.q, &narrowed, of_category);
+        notes.extend(notes_on(search, &index, &narrowed, &ranked, &connections));
+        let limit = search.limit.unwrap_or(USUAL_PAGE) as usize;
+        let total = ranked.found.len();
+        let offset = place.as_ref().map_or(0, |place| place.offset);
+        let list = if place.is_some() || total > limit { digest_of(&ranked.found) } else { String::new() };
+        if place.is_some_and(|place| place.list != list) {
+            return Err(Error::invalid("cursor", "the tools have changed; begin again without cursor"));
+        }
+        let page: Vec<(&Segment, &ListedTool)> = ranked.found.iter().skip(offset).take(limit).copied().collect();
+        let mut shown: Vec<Service> = Vec::new();
+        for service in page.iter().filter_map(|(segment, _)| segment.service.as_ref()) {
+            if !shown.iter().any(|other| other.id == service.id) {
+                shown.push(service.clone());
+            }
+        }
+        let connections = match search.connected {
+            Some(_) => connections,
+            None if shown.is_empty() => connections,
+            None => self.connections.of(organization, &shown, deadline).await,
+        };
+        let items = page.into_iter().map(|(segment, tool)| FoundTool {
+            tool: tool.clone(),
+            connection: segment.service.as_ref().map(|service| {
+                let connection = connections.get(&service.id).cloned().unwrap_or(Connection::Unknown);
+                ShownConnection::new(service, connection)
+            }),
+        });
+        let mut room = LONGEST_PAGE;
+        let has_room = |item: &FoundTool| {
+            let length = json!(item).to_string().len();
+            // The first entry always fits, or paging would stop.
+            let fits = length <= room || room == LONGEST_PAGE;
+            room = room.saturating_sub(length);
+            fits
+        };
+        let items: Vec<FoundTool> = items.take_while(has_room).collect();
+        notes.extend(ambiguous(&items, &index, &own));
+        let next = offset + items.len();
+        let next_cursor = (next < total && !items.is_empty()).then(|| {
+            let list = if list.is_empty() { digest_of(&ranked.found) } else { list };
+            Cursor(Place { offset: next, search: search.digest(), list }).to_string()
+        });
+        let corrected = ranked.corrected.into_iter().map(|(word, taken_as)| Correction { word, taken_as });
+        Ok(FoundTools { next_cursor, items, total, corrected: corrected.collect(), notes })
     }
-    let connections = match search.connected {
-        Some(_) => connections,
-        None if shown.is_empty() => connections,
-        None => discovery.connections.of(organization, &shown, deadline).await,
-    };
-    let items = page.into_iter().map(|(segment, tool)| FoundTool {
-        tool: tool.clone(),
-        connection: segment.service.as_ref().map(|service| {
-            let connection = connections.get(&service.id).cloned().unwrap_or(Connection::Unknown);
-            ShownConnection::new(service, connection)
-        }),
-    });
-    let mut room = LONGEST_PAGE;
-    let has_room = |item: &FoundTool| {
-        let length = json!(item).to_string().len();
-        // The first entry always fits, or paging would stop.
-        let fits = length <= room || room == LONGEST_PAGE;
-        room = room.saturating_sub(length);
-        fits
-    };
-    let items: Vec<FoundTool> = items.take_while(has_room).collect();
-    notes.extend(ambiguous(&items, &index, &own));
-    let next = offset + items.len();
-    let next_cursor = (next < total && !items.is_empty()).then(|| {
-        let list = if list.is_empty() { digest_of(&ranked.found) } else { list };
-        Cursor(Place { offset: next, search: search.digest(), list }).to_string()
-    });
-    let corrected = ranked.corrected.into_iter().map(|(word, taken_as)| Correction { word, taken_as });
-    Ok(FoundTools { next_cursor, items, total, corrected: corrected.collect(), notes })
 }
 
 /// Warns of tools that share a name with one of the organization's: such a name identifies none of them.

@@ -32,7 +32,7 @@ const MOST_NAMES: usize = 200;
 /// Unknown names compared with all existing ones.
 const MOST_COMPARED: usize = 10;
 /// Bytes of JSON per answer, below Lambda's limit of 6 MB, also as text.
-pub(super) const LONGEST_ANSWER: usize = 2_000_000;
+const LONGEST_ANSWER: usize = 2_000_000;
 
 /// The requested tools in order, without duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize, Described)]
@@ -103,103 +103,113 @@ struct Known {
     by_id: HashMap<ToolId, Result<Tool>>,
 }
 
-pub(super) async fn read(
-    discovery: &Discovery,
-    organization: OrganizationId,
-    names: &[String],
-    mut room: usize,
-    deadline: Deadline,
-) -> Result<ToolData> {
-    let names = distinct(names)?;
-    let short: Vec<String> = names.iter().filter(|name| !is_too_long(name)).cloned().collect();
-    let known = known(discovery, organization, &short, deadline).await?;
-    let by_id: HashMap<ToolId, OwnTool> =
-        known.by_id.iter().filter_map(|(id, row)| Some((*id, OwnTool::of_row(row.as_ref().ok()?).ok()?))).collect();
-    let mut found: Vec<(&str, Result<Candidate<'_>, NameProblem>)> = Vec::new();
-    for name in &names {
-        let candidate = match name.parse::<ToolId>() {
-            Ok(id) => of_id(name, id, &known, &by_id),
-            Err(_not_an_id) => of_name(name, &known, &discovery.built_in),
-        };
-        found.push((name, candidate));
+impl Discovery {
+    /// Looks up tools in full: services' and built-in ones by name, the organization's by callable name or id.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for `tool_names` if there are no names or too many.
+    pub async fn fetch_tool_data(
+        &self,
+        organization: OrganizationId,
+        names: &[String],
+        deadline: Deadline,
+    ) -> Result<ToolData> {
+        self.fetch_tool_data_within(organization, names, LONGEST_ANSWER, deadline).await
     }
-    let mut services: Vec<Service> = Vec::new();
-    for (_, candidate) in &found {
-        if let Ok(Candidate::Service(_, service)) = candidate
-            && !services.iter().any(|other| other.id == service.id)
-        {
-            services.push((*service).clone());
-        }
-    }
-    let connections = async {
-        if services.is_empty() {
-            return HashMap::new();
-        }
-        discovery.connections.of(organization, &services, deadline).await
-    };
-    let is_unknown = |name: &str, found: &Result<Candidate<'_>, NameProblem>| {
-        !is_too_long(name)
-            && LanguagePart::named(name).is_none()
-            && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
-    };
-    // The full index is needed only for unknown names.
-    let index = async {
-        if !found.iter().any(|(name, found)| is_unknown(name, found)) {
-            return None;
-        }
-        let index = discovery.index(deadline).await;
-        index.inspect_err(|error| tracing::warn!("names of tools: {}", error::chain(error))).ok()
-    };
-    let (connections, index) = future::join(connections, index).await;
-    let listed: Vec<&str> = index
-        .iter()
-        .flat_map(|index| &index.segments)
-        .flat_map(|segment| &segment.tools)
-        .map(|tool| tool.name.as_str())
-        .collect();
-    let own = known.own.tools.iter().map(|own| own.tool.spec.name.as_str());
-    let all = Names::of(listed.into_iter().chain(own));
-    let (mut compared, were_read) = (0, index.is_some());
 
-    let mut data = ToolData { tools: Vec::new(), language: Vec::new(), problems: Vec::new() };
-    let mut answered: HashSet<(Source, String)> = HashSet::new();
-    for (name, found) in found {
-        match found {
-            Ok(candidate) => {
-                let details = candidate.details(&connections);
-                let id = details.id.map_or_else(|| details.name.clone(), |id| id.to_string());
-                if !answered.insert((details.source, id)) {
-                    continue;
+    /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
+    pub async fn fetch_tool_data_within(
+        &self,
+        organization: OrganizationId,
+        names: &[String],
+        mut room: usize,
+        deadline: Deadline,
+    ) -> Result<ToolData> {
+        let names = distinct(names)?;
+        let short: Vec<String> = names.iter().filter(|name| !is_too_long(name)).cloned().collect();
+        let known = known(self, organization, &short, deadline).await?;
+        let by_id: HashMap<ToolId, OwnTool> =
+            known.by_id.iter().filter_map(|(id, row)| Some((*id, OwnTool::of_row(row.as_ref().ok()?).ok()?))).collect();
+        let mut found: Vec<(&str, Result<Candidate<'_>, NameProblem>)> = Vec::new();
+        for name in &names {
+            let candidate = match name.parse::<ToolId>() {
+                Ok(id) => of_id(name, id, &known, &by_id),
+                Err(_not_an_id) => of_name(name, &known, &self.built_in),
+            };
+            found.push((name, candidate));
+        }
+        let mut services: Vec<Service> = Vec::new();
+        for (_, candidate) in &found {
+            if let Ok(Candidate::Service(_, service)) = candidate
+                && !services.iter().any(|other| other.id == service.id)
+            {
+                services.push((*service).clone());
+            }
+        }
+        let connections = async {
+            if services.is_empty() {
+                return HashMap::new();
+            }
+            self.connections.of(organization, &services, deadline).await
+        };
+        let is_unknown = |name: &str, found: &Result<Candidate<'_>, NameProblem>| {
+            !is_too_long(name)
+                && LanguagePart::named(name).is_none()
+                && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
+        };
+        // The full index is needed only for unknown names.
+        let index = async {
+            if !found.iter().any(|(name, found)| is_unknown(name, found)) {
+                return None;
+            }
+            let index = self.index(deadline).await;
+            index.inspect_err(|error| tracing::warn!("names of tools: {}", error::chain(error))).ok()
+        };
+        let (connections, index) = future::join(connections, index).await;
+        let listed = index.iter().flat_map(|index| &index.segments).flat_map(|segment| &segment.tools);
+        let own = known.own.tools.iter().map(|own| own.tool.spec.name.as_str());
+        let all = Names::of(listed.map(|tool| tool.name.as_str()).chain(own));
+        let (mut compared, were_read) = (0, index.is_some());
+
+        let mut data = ToolData { tools: Vec::new(), language: Vec::new(), problems: Vec::new() };
+        let mut answered: HashSet<(Source, String)> = HashSet::new();
+        for (name, found) in found {
+            match found {
+                Ok(candidate) => {
+                    let details = candidate.details(&connections);
+                    let id = details.id.map_or_else(|| details.name.clone(), |id| id.to_string());
+                    if !answered.insert((details.source, id)) {
+                        continue;
+                    }
+                    // Compare both forms: the text has the schema with white space, so it may be longer.
+                    let length = details.to_string().len().max(json!(details).to_string().len());
+                    if length > room && !data.tools.is_empty() {
+                        let message = "this answer is full; ask for this tool in another request".to_owned();
+                        data.problems.push(NameProblem::new(name, ProblemKind::LeftOut, message));
+                        continue;
+                    }
+                    room = room.saturating_sub(length);
+                    // Memory is two tools, and a part of the language, too.
+                    if details.source == Source::BuiltIn {
+                        data.language.extend(LanguagePart::named(name));
+                    }
+                    data.tools.push(details);
                 }
-                // Compare both forms: the text has the schema with white space, so it may be longer.
-                let length = details.to_string().len().max(json!(details).to_string().len());
-                if length > room && !data.tools.is_empty() {
-                    let message = "this answer is full; ask for this tool in another request".to_owned();
-                    data.problems.push(NameProblem::new(name, ProblemKind::LeftOut, message));
-                    continue;
-                }
-                room = room.saturating_sub(length);
-                // Memory is two tools, and a part of the language, too.
-                if details.source == Source::BuiltIn {
+                Err(problem) if problem.problem == ProblemKind::Unknown && LanguagePart::named(name).is_some() => {
                     data.language.extend(LanguagePart::named(name));
                 }
-                data.tools.push(details);
+                Err(problem) if problem.problem == ProblemKind::Unknown => {
+                    compared += usize::from(!is_too_long(name));
+                    let near = (compared <= MOST_COMPARED).then_some(&all);
+                    data.problems.push(unknown(name, near, were_read));
+                }
+                Err(problem) => data.problems.push(problem),
             }
-            Err(problem) if problem.problem == ProblemKind::Unknown && LanguagePart::named(name).is_some() => {
-                data.language.extend(LanguagePart::named(name));
-            }
-            Err(problem) if problem.problem == ProblemKind::Unknown => {
-                compared += usize::from(!is_too_long(name));
-                let near = (compared <= MOST_COMPARED).then_some(&all);
-                data.problems.push(unknown(name, near, were_read));
-            }
-            Err(problem) => data.problems.push(problem),
         }
+        Ok(data)
     }
-    Ok(data)
 }
 
-/// Removes duplicates, ignoring case.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut seen = HashSet::new();
     let names = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
@@ -345,17 +355,12 @@ impl Candidate<'_> {
     fn details(&self, connections: &HashMap<ServiceId, Connection>) -> ToolDetails {
         match self {
             Self::Own(own) => {
-                let version = own.version;
+                let (fingerprint, version) = (fingerprint(own.bound_version), own.version.to_string());
                 ToolDetails {
                     id: Some(own.tool.id),
                     title: own.label.clone(),
                     needs_call: own.needs_call.clone(),
-                    ..ToolDetails::of_spec(
-                        &own.tool.spec,
-                        Source::Organization,
-                        fingerprint(own.bound_version),
-                        version.to_string(),
-                    )
+                    ..ToolDetails::of_spec(&own.tool.spec, Source::Organization, fingerprint, version)
                 }
             }
             Self::BuiltIn(spec) => {

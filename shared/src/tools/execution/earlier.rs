@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Executor, claimant, effect_key, replay, report, under_way};
+use super::{CheckedRequest, Executor, claimant, effect_key, replay, report, under_way};
 use crate::{
     Result,
     actions::{self, ActionTool},
@@ -15,9 +15,7 @@ use crate::{
 
 /// An attempt that did not begin, for example because of a limit, names the recipients in `done`, whom earlier attempts reached.
 pub(super) fn beside_earlier(
-    tool: &ActionTool,
-    context: &CallContext<'_>,
-    arguments: &Map<String, Value>,
+    CheckedRequest { tool, context, arguments, .. }: CheckedRequest<'_>,
     done: &Map<String, Value>,
     outcome: ToolOutcome,
 ) -> ToolOutcome {
@@ -65,14 +63,9 @@ impl Executor {
     }
 
     /// The answer for an effect that an earlier attempt left unknown, if its service shows that it happened.
-    pub(super) async fn find_again(
-        &self,
-        tool: &ActionTool,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        earlier: Earlier,
-    ) -> Option<ToolOutcome> {
-        let found = actions::find_again(&tool.action, &self.services, context, arguments, &earlier).await;
+    pub(super) async fn find_again(&self, checked: CheckedRequest<'_>, earlier: Earlier) -> Option<ToolOutcome> {
+        let CheckedRequest { tool, context, .. } = checked;
+        let found = actions::find_again(&tool.action, self.call_of(checked), &earlier).await;
         let recorded = match found {
             Ok(None) => return None,
             Ok(Some(outcome)) => {

@@ -5,12 +5,15 @@
 //! from rows of older versions, which had no other claims.
 
 use futures_util::{future::join_all, join};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
-use super::{ExecutionRequest, Executor, claimant, earlier::beside_earlier, effect_key, lease, recorded, under_way};
+use super::{
+    CheckedRequest, ExecutionRequest, Executor, claimant, earlier::beside_earlier, effect_key, lease, recorded,
+    under_way,
+};
 use crate::{
     Result,
-    actions::{self, ActionTool, Attempt, EffectPart},
+    actions::{self, Attempt, EffectPart},
     idempotency::{Claim, ClaimRequest, Key, Outcome, Ticket},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
@@ -26,12 +29,8 @@ pub(super) struct ClaimedParts {
 }
 
 impl Parts {
-    pub(super) fn of(
-        tool: &ActionTool,
-        arguments: &Map<String, Value>,
-        context: &CallContext<'_>,
-        whole: &Key,
-    ) -> Self {
+    pub(super) fn of(checked: CheckedRequest<'_>, whole: &Key) -> Self {
+        let CheckedRequest { tool, context, arguments, .. } = checked;
         let parts = tool.parts(arguments, context.conversation).into_iter().map(|part| {
             let key = effect_key(tool.id, claimant(tool, context), part.significant.clone());
             (part, key)
@@ -57,8 +56,7 @@ impl Executor {
         &self,
         key: &Key,
         parts: &Parts,
-        request: ExecutionRequest<'_>,
-        context: &CallContext<'_>,
+        CheckedRequest { request, context, .. }: CheckedRequest<'_>,
     ) -> Result<(Claim, Option<Vec<Claim>>)> {
         let wanted = ClaimRequest { delivery: context.delivery, confirmed_after: request.confirmed_after };
         if parts.is_empty() {
@@ -89,27 +87,17 @@ impl Executor {
     /// An outage of our own before any effect.
     pub(super) async fn act_in_parts(
         &self,
-        tool: &ActionTool,
-        request: ExecutionRequest<'_>,
-        context: &CallContext<'_>,
-        arguments: &Map<String, Value>,
-        claimed: ClaimedParts,
+        checked: CheckedRequest<'_>,
+        ClaimedParts { whole, parts, held }: ClaimedParts,
     ) -> Result<ToolOutcome> {
-        let ClaimedParts { whole, parts, held } = claimed;
+        let CheckedRequest { tool, request, context, .. } = checked;
         let held = match held {
             Some(held) => Ok(Some(held)),
             None => self.claim_all(&parts.keys(request).collect::<Vec<_>>(), context).await,
         };
-        let held = match held {
-            Ok(Some(held)) => held,
-            Ok(None) => {
-                self.settle(whole, Outcome::Released).await;
-                return Ok(under_way());
-            }
-            Err(outage) => {
-                self.settle(whole, Outcome::Released).await;
-                return Err(outage);
-            }
+        let Ok(Some(held)) = held else {
+            self.settle(whole, Outcome::Released).await;
+            return held.map(|_taken| under_way());
         };
         let mut done = whole.done.clone();
         let mut mine = Vec::new();
@@ -132,12 +120,12 @@ impl Executor {
         let attempt = Attempt { id: request.id, claim: whole.name(), done: &done };
         let acted = if mine.is_empty() {
             // Repeating an outcome starts nothing, so no limit applies.
-            let told = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
+            let told = actions::run(&tool.action, self.call_of(checked), attempt).await;
             told.map(|told| ToolOutcome { repeats: true, ..told })
         } else {
-            self.act(tool, request, context, arguments, attempt).await
+            self.act(checked, attempt).await
         };
-        let acted = acted.map(|outcome| beside_earlier(tool, context, arguments, &done, outcome));
+        let acted = acted.map(|outcome| beside_earlier(checked, &done, outcome));
         let of_part = |part: &EffectPart| -> Outcome {
             let Ok(outcome) = &acted else { return Outcome::Released };
             let theirs = |one: &&RecipientOutcome| part.recipients.contains(&one.to);

@@ -10,10 +10,11 @@ use futures_util::{future::try_join_all, join, try_join};
 use super::{
     Attachments, SETTLING, ownership, release,
     settle::{close, nothing_changed, open, settle_now},
+    sync::tool_ids,
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Agent, AgentId, Change, Intent, OrganizationId, PhoneNumber, ToolAttachment, ToolId},
+    models::{Agent, AgentId, Change, Intent, OrganizationId, PhoneNumber, ToolAttachment},
     store::{Lease, PhoneNumbers, REMOVED_AT_ONCE},
 };
 
@@ -57,7 +58,8 @@ impl Attachments {
         }
         // Without tools the deletion alone decides.
         let begun = async { Ok::<_, Error>(rows.is_empty() || self.agents.begin_removal(lease).await?) };
-        let (begun, tools) = try_join!(begun, self.all_tools_of(organization, &rows, deadline))?;
+        let ids = tool_ids(&rows);
+        let (begun, tools) = try_join!(begun, self.tools.get_all(organization, &ids, deadline))?;
         if !begun {
             return Err(rung_by(&phone_numbers.of_agent(organization, agent.id).await?));
         }
@@ -96,8 +98,7 @@ impl Attachments {
     }
 
     async fn remove_rows(&self, agent: &Agent, rows: &[ToolAttachment], lease: &Lease) -> Result<()> {
-        let tools: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-        for page in tools.chunks(REMOVED_AT_ONCE) {
+        for page in tool_ids(rows).chunks(REMOVED_AT_ONCE) {
             self.agent_tools.remove(agent.organization_id, agent.id, page, lease).await?;
         }
         Ok(())

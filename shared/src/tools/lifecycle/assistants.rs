@@ -99,7 +99,6 @@ impl Assistants {
         Ok(asked.into_iter().filter(|(_, present)| !present).map(|(id, _)| id).collect())
     }
 
-    /// Reads and corrects the model under the agent's lease. A missing assistant needs no change.
     pub(super) async fn compare(
         &self,
         agent: &Agent,

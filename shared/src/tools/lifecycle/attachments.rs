@@ -7,6 +7,7 @@ use futures_util::{StreamExt, join, stream, try_join};
 use super::{
     Assistants, SETTLING, ownership, release,
     settle::{Progress, close, nothing_changed, open, settle_now},
+    sync::tool_ids,
 };
 use crate::{
     Deadline, Error, Result,
@@ -285,7 +286,7 @@ impl Attachments {
             Change::DetachAllTools { .. } => {
                 let mut rows = self.agent_tools.of_agent(organization, agent.id).await?;
                 rows.retain(|row| row.is_vapi_attached);
-                let tools = self.all_tools_of(organization, &rows, deadline).await?;
+                let tools = self.tools.get_all(organization, &tool_ids(&rows), deadline).await?;
                 let wanted: Vec<&str> = tools.iter().filter_map(|tool| tool.external_tool_id.as_deref()).collect();
                 self.assistants.compare(agent, &wanted, &[], deadline).await?;
                 "the assistant has the tools that are left"

@@ -18,7 +18,6 @@ pub(super) struct Edit {
     pub(super) config: ToolConfig,
     pub(super) name: Option<ToolName>,
     pub(super) known: ToolConfig,
-    /// Top-level fields to be replaced.
     changed: BTreeSet<String>,
 }
 
@@ -71,7 +70,6 @@ impl Edit {
         }
     }
 
-    /// Preserves unknown fields of the row, except in replaced fields.
     pub(super) fn keep_unknown(&self, before: &Tool, after: &mut Tool) {
         let known = self.known.to_json();
         if before.config_metadata == known {

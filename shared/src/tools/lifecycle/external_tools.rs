@@ -44,7 +44,6 @@ impl ExternalTools {
         self.upsert_as(tool, &ToolConfig::stored(tool)?, deadline).await
     }
 
-    /// Like [`ExternalTools::upsert`], with a known configuration.
     pub(super) async fn upsert_as(
         &self,
         tool: &Tool,
@@ -86,7 +85,6 @@ impl ExternalTools {
         Ok(Some(says && *of("url") == url && *of("parameters") == parameters))
     }
 
-    /// Updates VAPI's tool. False if VAPI has none; none is created.
     pub(super) async fn reissue(&self, tool: &Tool, deadline: Deadline) -> Result<bool> {
         let Some(id) = &tool.external_tool_id else { return Ok(false) };
         let config = ToolConfig::stored(tool)?;

@@ -34,7 +34,6 @@ pub struct NewHook {
     pub id: HookId,
     pub service: String,
     pub scheme: Scheme,
-    /// The settings of an organization's own hook.
     pub own: Option<OwnHook>,
     pub label: String,
     pub tenant_key: Option<String>,
@@ -160,7 +159,6 @@ impl HookRegistry {
         Ok(())
     }
 
-    /// The contents of a hook's secrets; secrets deleted by hand are skipped.
     pub async fn secrets(&self, hook: &Hook) -> Result<Vec<HookSecret>> {
         let mut secrets = Vec::with_capacity(hook.secrets.len());
         for secret in &hook.secrets {

@@ -271,7 +271,6 @@ impl Lifecycle {
     }
 }
 
-/// A tool configuration with the base's description, and filters for all its fields.
 fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
     let label: String = format!("Search {}", base.name).chars().take(LONGEST_LABEL).collect();
     let label = label.trim_end().to_owned();

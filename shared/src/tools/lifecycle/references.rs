@@ -21,7 +21,6 @@ pub struct References {
     pipedream: Pipedream,
     pipedream_secret: String,
     secrets: Secrets,
-    /// Decides which addresses may be called.
     outbound: Outbound,
 }
 
@@ -57,7 +56,6 @@ impl References {
         self.check_action(organization, config, known.map(|(_, known)| known), deadline).await
     }
 
-    /// Checks the tool that sends the result after the call, if it is a new one.
     async fn check_if_call_over(
         &self,
         organization: OrganizationId,

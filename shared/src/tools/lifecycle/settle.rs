@@ -41,7 +41,6 @@ const LEAST: Duration = Duration::from_secs(10);
 /// Longer than any change, with `settle` every five minutes: an intent this old needs an operator.
 const LONG: Duration = Duration::from_mins(15);
 
-/// The progress of settling, with a text for the report.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress {
     Settled(&'static str),
@@ -165,7 +164,6 @@ impl Lifecycle {
                     report.unfinished = true;
                     report.left.push(line(outcome.into()));
                 }
-                // Another run is working on it.
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(intent.id = %id, change, "could not be settled: {}", error::chain(&error));
@@ -177,7 +175,6 @@ impl Lifecycle {
         Ok(report)
     }
 
-    /// The number of changes open for more than 15 minutes, including owned ones.
     pub async fn open_for_long(&self) -> Result<usize> {
         self.intents.older_than(LONG).await
     }

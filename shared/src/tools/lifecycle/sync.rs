@@ -40,7 +40,7 @@ impl Attachments {
         let Some(model) = self.readable_model(&agent, deadline).await else {
             return self.unsynced(organization, rows, deadline).await;
         };
-        let tools = self.tools_of(organization, &rows, deadline).await?;
+        let tools = self.tools.get_many(organization, &tool_ids(&rows), deadline).await?;
         let (difference, dead) =
             join!(self.compare(organization, &rows, &tools, &model), self.dead(&agent, &model, deadline));
         let difference = difference?;
@@ -74,7 +74,7 @@ impl Attachments {
         let Some(model) = self.readable_model(agent, deadline).await else {
             return self.unsynced(organization, rows, deadline).await;
         };
-        let tools = self.tools_of(organization, &rows, deadline).await?;
+        let tools = self.tools.get_many(organization, &tool_ids(&rows), deadline).await?;
         let difference = self.compare(organization, &rows, &tools, &model).await?;
         for tool in &difference.missing {
             self.agent_tools.insert_missing(&ToolAttachment::new(organization, agent.id, tool.id, true)).await?;
@@ -83,7 +83,7 @@ impl Attachments {
             self.agent_tools.delete_page(page).await?;
         }
         let rows = self.agent_tools.of_agent(organization, agent.id).await?;
-        let tools = self.tools_of(organization, &rows, deadline).await?;
+        let tools = self.tools.get_many(organization, &tool_ids(&rows), deadline).await?;
         let (attached, unmanaged) = (pair(rows, tools), difference.unmanaged);
         Ok(Synced { attached, synced: true, unmanaged, dead: Vec::new() })
     }
@@ -159,30 +159,13 @@ impl Attachments {
         rows: Vec<ToolAttachment>,
         deadline: Deadline,
     ) -> Result<Synced> {
-        let tools = self.tools_of(organization, &rows, deadline).await?;
+        let tools = self.tools.get_many(organization, &tool_ids(&rows), deadline).await?;
         Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new(), dead: Vec::new() })
     }
+}
 
-    /// Like [`Self::tools_of`]; fails if any tool is unreadable.
-    pub(super) async fn all_tools_of(
-        &self,
-        organization: OrganizationId,
-        rows: &[ToolAttachment],
-        deadline: Deadline,
-    ) -> Result<Vec<Tool>> {
-        let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-        self.tools.get_all(organization, &ids, deadline).await
-    }
-
-    async fn tools_of(
-        &self,
-        organization: OrganizationId,
-        rows: &[ToolAttachment],
-        deadline: Deadline,
-    ) -> Result<Vec<Tool>> {
-        let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-        self.tools.get_many(organization, &ids, deadline).await
-    }
+pub(super) fn tool_ids(rows: &[ToolAttachment]) -> Vec<ToolId> {
+    rows.iter().map(|row| row.tool_id).collect()
 }
 
 fn pair(mut rows: Vec<ToolAttachment>, mut tools: Vec<Tool>) -> Vec<(ToolAttachment, Tool)> {

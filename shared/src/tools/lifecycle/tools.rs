@@ -112,7 +112,13 @@ impl Lifecycle {
         tool.values_secret = secret.as_ref().map(|secret| secret.name.clone());
         tool.automatic_for = base.map(|(base, _)| base);
         let lease = base.map(|(_, lease)| lease);
-        let creating = self.create_reserved(&mut tool, &config, &intent, secret.as_ref(), lease, deadline);
+        let creating = async {
+            if tool.attach_to_agent {
+                let (external, data) = self.external.upsert_as(&tool, &config, deadline.reserving(SETTLING)).await?;
+                (tool.external_tool_id, tool.data) = (Some(external), data);
+            }
+            self.tools.create(&mut tool, intent.id, secret.as_ref().map(|secret| secret.intent.id), lease).await
+        };
         let created = Box::pin(self.with_secret(secret.as_ref(), creating)).await;
         if let Err(error) = created {
             let settling = self.settle_creation(organization, id, &tool.name, deadline);
@@ -120,22 +126,6 @@ impl Lifecycle {
             return Err(error);
         }
         Ok(tool)
-    }
-
-    async fn create_reserved(
-        &self,
-        tool: &mut Tool,
-        config: &ToolConfig,
-        intent: &Intent,
-        secret: Option<&NewSecret>,
-        base: Option<&Lease>,
-        deadline: Deadline,
-    ) -> Result<()> {
-        if tool.attach_to_agent {
-            let (external, data) = self.external.upsert_as(tool, config, deadline.reserving(SETTLING)).await?;
-            (tool.external_tool_id, tool.data) = (Some(external), data);
-        }
-        self.tools.create(tool, intent.id, secret.map(|secret| secret.intent.id), base).await
     }
 
     fn new_secret(
@@ -180,7 +170,6 @@ impl Lifecycle {
         Ok(Progress::Settled(if left.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
     }
 
-    /// Reserves this name, or a similar one if taken, and opens the intent to create the tool.
     async fn reserve_name(
         &self,
         organization: OrganizationId,
@@ -433,38 +422,26 @@ impl Lifecycle {
     pub async fn delete(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<ToolDeletion> {
         let (tool, lease) = self.tools.acquire(organization, id, deadline.reserving(SETTLING)).await?;
         let intent = Intent::new(organization, Change::DeleteTool { tool_id: id }, ownership(deadline));
-        let deleted = match open(&self.intents, &intent).await {
-            Ok(()) => Box::pin(self.delete_recorded(&tool, &lease, &intent, deadline)).await,
-            Err(error) => Err(error),
-        };
-        if !matches!(deleted, Ok(ToolDeletion::Deleted)) {
+        if let Err(error) = open(&self.intents, &intent).await {
             release(lease.release()).await;
+            return Err(error);
         }
-        deleted
-    }
-
-    async fn delete_recorded(
-        &self,
-        tool: &Tool,
-        lease: &Lease,
-        intent: &Intent,
-        deadline: Deadline,
-    ) -> Result<ToolDeletion> {
-        let deleted = self.delete_leased(tool, lease, intent, deadline).await;
+        let deleted = Box::pin(self.delete_leased(&tool, &lease, &intent, deadline)).await;
         match &deleted {
-            Ok(ToolDeletion::Deleted) => {}
-            Ok(ToolDeletion::Deleting { .. }) => self.leave(intent).await,
+            Ok(ToolDeletion::Deleted) => return deleted,
+            Ok(ToolDeletion::Deleting { .. }) => self.leave(&intent).await,
             Err(error) => {
                 let settling = async {
                     // The answer to our own deletion may have been lost.
-                    match found(self.tools.get(tool.organization_id, tool.id).await)? {
-                        Some(tool) => self.settle_deletion(&tool, lease, intent, deadline).await,
+                    match found(self.tools.get(organization, id).await)? {
+                        Some(tool) => self.settle_deletion(&tool, &lease, &intent, deadline).await,
                         None => Ok(Progress::Settled("the tool is gone")),
                     }
                 };
-                settle_now(&self.intents, intent, error, settling).await;
+                Box::pin(settle_now(&self.intents, &intent, error, settling)).await;
             }
         }
+        release(lease.release()).await;
         deleted
     }
 

@@ -51,6 +51,13 @@ impl ToolOutcome {
         Self::new(false, "error", sentence.into().into(), ExecutionStatus::Failed)
     }
 
+    pub fn of(result: Result<impl Into<Value>, String>) -> Self {
+        match result {
+            Ok(result) => Self::succeeded(result),
+            Err(sentence) => Self::failed(sentence),
+        }
+    }
+
     pub fn unknown(sentence: impl Into<String>) -> Self {
         Self::failed(sentence).status(ExecutionStatus::Unknown).with(Effect::Unknown { done: Map::new() })
     }

@@ -57,7 +57,6 @@ pub enum NotBound {
 }
 
 impl Toolbox {
-    /// Offers a tool of the program under the name of its spec.
     pub fn offer(&mut self, tool: Arc<dyn CallableTool>) {
         self.offer_from(tool, Origin::Program);
     }

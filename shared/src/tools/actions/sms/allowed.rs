@@ -120,7 +120,6 @@ impl AllowedRecipients {
 }
 
 impl Allowed {
-    /// The number, or the reason why nothing is sent.
     pub(super) fn admit(&self, number: E164) -> Result<E164, &'static str> {
         match &self.numbers {
             Some(numbers) if !numbers.contains(&number) => Err(self.otherwise),
@@ -129,7 +128,6 @@ impl Allowed {
     }
 }
 
-/// Canonical spelling of a number or variable.
 fn plain(text: &str) -> String {
     match text.parse::<E164>() {
         Ok(number) => number.to_string(),

@@ -17,12 +17,12 @@ use serde_json::Value;
 use super::{Target, live_call, route::Route};
 use crate::{
     Result,
-    actions::{ActionClients, variables},
+    actions::{ActionCall, ActionClients, variables},
     clients::twilio,
     error,
     fields::Fields,
     models::{Call, DialDestination, ExecutionId, ReturningTransfer, Timestamp},
-    tool::{CallContext, Effect, ToolOutcome},
+    tool::{Effect, ToolOutcome},
 };
 
 const RINGS: u16 = 20;
@@ -84,8 +84,7 @@ impl IfUnanswered {
     /// Moves the line once. A call that was moved, or may have been, is not moved again.
     pub(super) async fn move_line(
         &self,
-        services: &ActionClients,
-        context: &CallContext<'_>,
+        ActionCall { services, context, .. }: ActionCall<'_>,
         execution_id: ExecutionId,
         route: &Route<'_>,
         briefing: Option<String>,
