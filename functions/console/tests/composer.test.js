@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { html, render } from '../assets/htm-preact.js';
 import { aPage, settled } from './drawn.js';
+import { html, render } from '../assets/htm-preact.js';
 
 test('a draft of a message is shown in its own organization only', async () => {
   aPage();

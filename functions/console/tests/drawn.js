@@ -1,5 +1,9 @@
 // The least of a document that the library needs to draw a view, for tests of views without a browser.
 
+// The library looks for it while it is loaded, so a test imports this module first.
+globalThis.requestAnimationFrame = (draw) => setTimeout(draw);
+globalThis.cancelAnimationFrame = clearTimeout;
+
 class Drawn {
   nodeType = 1;
   childNodes = [];
@@ -136,7 +140,6 @@ export function aPage() {
   document.body = new Drawn('body');
   document.activeElement = document.body;
   Object.assign(globalThis, { addEventListener: nothing, removeEventListener: nothing, location: { hash: '', pathname: '/' } });
-  globalThis.requestAnimationFrame = (draw) => setTimeout(draw);
   globalThis.sessionStorage = {
     getItem: (name) => kept[name] ?? null,
     setItem: (name, value) => { kept[name] = String(value); },
@@ -148,5 +151,5 @@ export function aPage() {
 
 /** After everything that was begun has been drawn. */
 export async function settled() {
-  for (let turn = 0; turn < 6; turn += 1) await new Promise((go) => setTimeout(go, 2));
+  for (let turn = 0; turn < 8; turn += 1) await new Promise((go) => setTimeout(go, 2));
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
+import { aPage, settled } from './drawn.js';
 import { html, render } from '../assets/htm-preact.js';
 import { View } from '../assets/erasure/page.js';
-import { aPage, settled } from './drawn.js';
 
 const more = (cursor) => ({ deleted: { calls: 100 }, runs_under_way: [], complete: false, next_cursor: cursor, phone_number: '+14155550101' });
 

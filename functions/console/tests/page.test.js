@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
+import { aPage, settled } from './drawn.js';
 import { html, render } from '../assets/htm-preact.js';
 import { Api } from '../assets/shell/api.js';
 import { Page } from '../assets/shell/page.js';
 import { store } from '../assets/shell/store.js';
-import { aPage, settled } from './drawn.js';
 
 test('the requests of a page are of the organization that it shows', async (context) => {
   aPage();
