@@ -221,3 +221,19 @@ test('a message to which a gateway answers in place of the service keeps its nam
   const own = await opened({ runs: [[new Refused(503, 'unavailable', 'Down.')]] });
   assert.equal(await own.chat.send('Hi', 'm1'), false, 'the service has not taken it');
 });
+
+test('a chat that is left while it opens reads and sends nothing more', async () => {
+  kept.clear();
+  kept.set('switchboard.thread', 't');
+  kept.set(...unanswered().map((part, place) => (place ? JSON.stringify(part) : part)));
+  const asking = api({ threads: [{ thread_id: 't', title: 'T' }] });
+  const { threads } = asking;
+  let come;
+  asking.threads = () => new Promise((done) => { come = done; });
+  const chat = new Chat({ state: store(BEGINNING), api: asking, signIn: () => {} });
+  const starting = chat.start();
+  chat.leave();
+  come(await threads());
+  await starting;
+  assert.deepEqual([asking.asked, isKept()], [[], 'm1']);
+});

@@ -26,6 +26,7 @@ export class Chat {
   /** An `AbortController` with the `run` that it is about. */
   #reading = null;
   #unanswered = new Unanswered(sessionStorage);
+  #left = false;
 
   constructor({ state, api, signIn }) {
     this.#state = state;
@@ -35,6 +36,7 @@ export class Chat {
 
   /** Also the thread that was open before. */
   async start() {
+    this.#left = false;
     this.#state.set({ notice: null });
     const before = sessionStorage.getItem(this.#kept);
     const thread = before ?? crypto.randomUUID();
@@ -49,11 +51,16 @@ export class Chat {
     this.#state.set({ readOnly });
     const { threads } = this.#state.get();
     const isKept = threads.next || threads.items.some((item) => item.thread_id === before) || this.#unanswered.of(thread);
-    if (before && isKept && !this.#reading && this.#state.get().conversation.thread === thread) await this.#goOn(thread);
+    if (before && isKept && !this.#left && !this.#reading && this.#state.get().conversation.thread === thread) await this.#goOn(thread);
   }
 
   /** The run goes on all the same. */
   leave() {
+    this.#left = true;
+    this.#quit();
+  }
+
+  #quit() {
     this.#reading?.abort();
     this.#reading = null;
   }
@@ -73,13 +80,13 @@ export class Chat {
   }
 
   newThread() {
-    this.leave();
+    this.#quit();
     this.#open(crypto.randomUUID());
     this.#announce('A new conversation.');
   }
 
   async openThread(thread) {
-    this.leave();
+    this.#quit();
     this.#open(thread);
     await this.#goOn(thread);
   }
@@ -217,7 +224,7 @@ export class Chat {
 
   /** From here on. */
   #listen() {
-    this.leave();
+    this.#quit();
     this.#reading = Object.assign(new AbortController(), { run: crypto.randomUUID(), late: null });
     return this.#reading;
   }
