@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
 import { aPage, settled } from './drawn.js';
@@ -7,11 +8,10 @@ import { View as Hooks } from '../assets/hooks/page.js';
 import { View as Keys } from '../assets/keys/page.js';
 import { View as Numbers } from '../assets/numbers/page.js';
 import { SavedForm } from '../assets/shell/saving.js';
-import { readFileSync } from 'node:fs';
 
 const SCHEMAS = readFileSync(new URL('../assets/forms.json', import.meta.url));
 
-/** Draws the view into a page; `type` and `save` are a person's acts, `says` is told beside the form `of` a person. */
+/** The view in a page: `type` and `save` are a person's acts, `save` gives whether the button keeps the focus; `says` is the form's status. */
 async function shown(context, view) {
   const kept = aPage();
   context.mock.method(globalThis, 'fetch', async () => new Response(SCHEMAS));
