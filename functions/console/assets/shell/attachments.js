@@ -4,7 +4,8 @@ import { html, useState } from '../htm-preact.js';
 import { Failed, Skeleton } from './list.js';
 import { useLive } from './live.js';
 import { Act, Problem, useAct } from './acting.js';
-import { pages, restOf } from './pages.js';
+import { restOf } from './filtered.js';
+import { pages } from './pages.js';
 
 const MOST = 200;
 

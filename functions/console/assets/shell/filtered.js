@@ -6,8 +6,13 @@ import { asked } from './filters.js';
 import { List, Nothing } from './list.js';
 import { useLive, useRows } from './live.js';
 import { Main } from './main.js';
-import { pages, restOf } from './pages.js';
+import { pages } from './pages.js';
 import { addressOf } from './route.js';
+
+/** Tells a list's reader that there are more; empty if there are none. */
+export function restOf({ items = [], next_cursor: next } = {}) {
+  return next ? [`Only the first ${items.length} are listed`] : [];
+}
 
 /** Words by id, empty until they have come. Under `false` stands that there are more. */
 export function useNames(api, slug, path, wordOf = ({ name }) => name) {

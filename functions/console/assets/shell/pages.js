@@ -12,8 +12,3 @@ export async function pages(read) {
   }
   return page;
 }
-
-/** Tells a list's reader that there are more; empty if there are none. */
-export function restOf({ items = [], next_cursor: next } = {}) {
-  return next ? [`Only the first ${items.length} are listed`] : [];
-}
