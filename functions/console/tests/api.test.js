@@ -29,3 +29,17 @@ test('an answer that has not changed is the same object, and another person gets
   assert.deepEqual(asked, [null, '"a"', '"a"', null, null]);
   delete globalThis.document;
 });
+
+test('requests of an organization stay its own, whichever is entered meanwhile', async (context) => {
+  globalThis.document = { baseURI: 'http://page/' };
+  const asked = [];
+  context.mock.method(globalThis, 'fetch', async (address, { headers }) => (asked.push([address, headers['x-organization']]), new Response('{}')));
+  const api = new Api({ token: async () => 'x' }, 'http://stream');
+  const acme = api.within('acme');
+  api.organization = 'other';
+  await acme.act('POST', 'erasures', {});
+  await acme.threads();
+  assert.deepEqual(asked, [['http://page/api/acme/erasures', 'acme'], ['http://page/agent/threads?limit=30', 'acme']]);
+  assert.throws(() => { acme.organization = 'other'; }, TypeError);
+  delete globalThis.document;
+});

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { BrokenOff } from '../assets/chat/ag_ui.js';
-import { Refused } from '../assets/shell/problems.js';
+import { Refused, SignInNeeded } from '../assets/shell/problems.js';
 import { Unreachable } from '../assets/shell/unreachable.js';
 import { store } from '../assets/shell/store.js';
 
@@ -195,4 +195,45 @@ test('threads and messages beyond the first page are there', async () => {
   await chat.send('Hi', 'm2');
   await new Promise((done) => setTimeout(done, 5));
   assert.deepEqual([state.get().threads.items.length, state.get().threads.next], [5, null], 'an answer does not shorten the list');
+});
+
+test('a message whose next try is refused is kept under its name, and the page says why', async () => {
+  const failure = { id: 'a', role: 'assistant', content: 'The model is away.', metadata: { failed: true, message_id: 'm1' } };
+  for (const refusal of [new Refused(429, 'over_budget', 'Too much was asked.'), new Refused(503, 'unavailable', 'Try again in a moment.'), new SignInNeeded()]) {
+    const { chat, state, asked, shown } = await opened({ histories: [[started, snapshot(question, failure), finished]], runs: [[refusal], [started, said('Hello'), finished]] }, { before: [unanswered()] });
+    await chat.sendAgain();
+    assert.deepEqual([state.get().unanswered.id, isKept(), shown(), state.get().notice.text], ['m1', 'm1', ['Hi'], refusal.message]);
+    await chat.sendAgain();
+    assert.deepEqual([asked.slice(-1), shown(), isKept()], [[['run', 'm1']], ['Hi', 'Hello'], null]);
+  }
+  const reloaded = await opened({ runs: [[new Refused(429, '', 'Too much was asked at once.')]] }, { before: [unanswered()] });
+  assert.deepEqual([reloaded.state.get().unanswered.id, isKept(), reloaded.shown()], ['m1', 'm1', ['Hi']], 'one that goes out again by itself');
+});
+
+test('a message to which a gateway answers in place of the service keeps its name', async () => {
+  const gateway = new Refused(504, '', 'Endpoint request timed out. Try again in a moment.');
+  const { chat, state, asked } = await opened({ threads: [], runs: [[gateway]], histories: [[new Unreachable()]] });
+  assert.equal(await chat.send('Hi', 'm1'), true);
+  assert.deepEqual([state.get().unanswered.id, isKept()], ['m1', 'm1']);
+  assert.match(state.get().notice.text, /timed out.* not done twice\.$/);
+  await chat.sendAgain();
+  assert.deepEqual(asked.filter(([what]) => what === 'run'), [['run', 'm1'], ['run', 'm1']]);
+  const own = await opened({ runs: [[new Refused(503, 'unavailable', 'Down.')]] });
+  assert.equal(await own.chat.send('Hi', 'm1'), false, 'the service has not taken it');
+});
+
+test('a chat that is left while it opens reads and sends nothing more', async () => {
+  kept.clear();
+  kept.set('switchboard.thread', 't');
+  kept.set(...unanswered().map((part, place) => (place ? JSON.stringify(part) : part)));
+  const asking = api({ threads: [{ thread_id: 't', title: 'T' }] });
+  const { threads } = asking;
+  let come;
+  asking.threads = () => new Promise((done) => { come = done; });
+  const chat = new Chat({ state: store(BEGINNING), api: asking, signIn: () => {} });
+  const starting = chat.start();
+  chat.leave();
+  come(await threads());
+  await starting;
+  assert.deepEqual([asking.asked, isKept()], [[], 'm1']);
 });

@@ -133,3 +133,15 @@ test('who belongs to no organization is told what to do', async () => {
   const { state } = await entered('', {});
   assert.match(state.get().notice.text, /Ask an owner of yours/);
 });
+
+test('no other organization is shown while the requested one is asked for', async () => {
+  const { state, api, entrance } = await entered('#/acme/keys', { acme: 'owner', b: 'owner' });
+  let answer;
+  api.membership = () => new Promise((come) => { answer = come; });
+  location.hash = '#/b/keys';
+  const moving = entrance.moved();
+  assert.equal(state.get().phase, 'starting');
+  answer({ slug: 'b', role: 'owner' });
+  await moving;
+  assert.deepEqual([state.get().phase, state.get().organization], ['inside', 'b']);
+});

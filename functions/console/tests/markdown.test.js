@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { addressOf, blocks, directionOf, spans } from '../assets/chat/markdown.js';
+import { growth } from './growth.js';
 
 const paragraph = (text) => ({ kind: 'paragraph', text });
 const list = (items, { ordered = false, start = 1 } = {}) => ({ kind: 'list', ordered, start, items });
@@ -117,4 +118,35 @@ test('a long text without sense is read in no time', () => {
     blocks(part.repeat(8_000)).forEach((block) => spans(block.text ?? ''));
   }
   assert.ok(performance.now() - began < 4_000, `${performance.now() - began} ms`);
+});
+
+test('a heading, a table and code begin and end as before', () => {
+  for (const [written, words] of [['# a #', 'a'], ['## a # ##  ', 'a # ##'], ['# a# ', 'a#'], ['#  a#', 'a'], ['# #', ''], ['### ', ''], ['# a \\#', 'a \\']]) {
+    assert.deepEqual(blocks(written), [{ kind: 'heading', text: words }], written);
+  }
+  for (const none of ['#a', '#', '####### a']) assert.equal(blocks(none)[0].kind, 'paragraph', none);
+  for (const line of ['|-|-|', ' - | :-: ', '|:-|-:|  ', '-|-', '   |  - |  -  |']) assert.equal(blocks(`a | b\n${line}`)[0].kind, 'table', line);
+  for (const line of ['|-|-|x', '- - | -', '|-||', '    |-|-|']) assert.ok(blocks(`a | b\n${line}`).every(({ kind }) => kind !== 'table'), line);
+  assert.deepEqual(blocks('~~~~js\nx\n~~~~'), [{ kind: 'code', text: 'x' }]);
+  assert.deepEqual(blocks('- a\n\n\n\n  b\n\n\nc'), [list([[paragraph('a'), paragraph('b')]]), paragraph('c')]);
+  assert.deepEqual(spans('` a ` ``b`c``'), [{ kind: 'code', text: 'a' }, text(' '), { kind: 'code', text: 'b`c' }]);
+  assert.deepEqual(spans('[a](  https://x.example/  "b" )'), [link('a', 'https://x.example/', 'x.example')]);
+});
+
+test('a text is read in a time that grows with its length', () => {
+  const read = (written) => blocks(written).forEach((block) => spans(block.text ?? ''));
+  const texts = {
+    'signs behind a heading': (size) => `# ${'#'.repeat(size)}x`,
+    'spaces in a heading': (size) => `# a${' '.repeat(size)}x`,
+    'spaces in a delimiter': (size) => `a | b\n--|--${' '.repeat(size)}x`,
+    'a fence that is none': (size) => `${'~'.repeat(size)}\``,
+    'spaces in an item': (size) => `- ${' '.repeat(size)}a\u2028b`,
+    'empty lines in a list': (size) => `- a${'\n'.repeat(size)}  b`,
+    'spaces in a link': (size) => `[a](${' '.repeat(size)}x`,
+    'backticks': (size) => `${'`'.repeat(size)}a`,
+  };
+  for (const [name, make] of Object.entries(texts)) {
+    const grown = growth(make, read, 6_000);
+    assert.ok(grown < 36, `${name}: ${grown}`);
+  }
 });

@@ -139,3 +139,26 @@ test('signing out forgets everything here, and says where the issuer signs out',
   const address = new URL(await session.end());
   assert.deepEqual([storage.size, session.claims, address.pathname], [0, null, '/e']);
 });
+
+test('another person who signs in in the tab finds nothing of the first one’s, the same person all of it', async () => {
+  const signIn = async (sub) => {
+    at('?code=c&state=s');
+    storage.set('switchboard.sign-in', JSON.stringify({ state: 's', nonce: 'n', verifier: 'v', redirect_uri: 'x' }));
+    issuer.gives = () => new Response(JSON.stringify({ id_token: token(3600, { nonce: 'n', sub }) }));
+    const session = new Session(SETTINGS);
+    await session.complete();
+    return session;
+  };
+  const drafts = { 'switchboard.unanswered': '{"t":{}}', 'switchboard.form.acme tools': '{}', 'switchboard.draft.acme': 'Hi' };
+  const ana = await signIn('ana');
+  for (const [name, text] of Object.entries(drafts)) storage.set(name, text);
+  const kept = () => Object.keys(drafts).filter((name) => storage.has(name));
+  globalThis.location.reload = () => {};
+  ana.leave({});
+  await signIn('ana');
+  assert.deepEqual(kept(), Object.keys(drafts));
+  globalThis.location.reload = () => {};
+  ana.leave({});
+  const bo = await signIn('bo');
+  assert.deepEqual([kept(), bo.claims.sub], [[], 'bo']);
+});

@@ -1,17 +1,10 @@
 // An approval's request, in words.
 
-/** The API filters pages of all approvals: at most so many are read. */
-const MOST_PAGES = 5;
+import { pages } from '../shell/pages.js';
 
-/** Requests that wait for a decision, as one page; its `next_cursor` leads to approvals that were not read. */
-export async function waitingIn(api) {
-  const read = (cursor) => api.read('approvals', { status: 'pending', limit: 200, cursor });
-  let page = await read();
-  for (let pages = 1; page.next_cursor && pages < MOST_PAGES; pages += 1) {
-    const older = await read(page.next_cursor);
-    page = { ...older, items: [...page.items, ...older.items] };
-  }
-  return page;
+/** Requests that wait for a decision. The API filters pages of all approvals. */
+export function waitingIn(api) {
+  return pages((cursor) => api.read('approvals', { status: 'pending', limit: 200, cursor }));
 }
 
 /** `gmail_send_email` is "Gmail send email". */

@@ -81,8 +81,8 @@ function withMember({ start, end, first, last }, text, member) {
 function withoutMember({ name, end }, text) {
   const [after] = /^\s*,\s*/.exec(text.slice(end)) ?? [''];
   if (after) return { start: name.start, end: end + after.length, text: '' };
-  const [before] = /,?\s*$/.exec(text.slice(0, name.start));
-  return { start: name.start - before.length, end, text: '' };
+  const before = text.slice(0, name.start).trimEnd();
+  return { start: before.length - Number(before.endsWith(',')), end, text: '' };
 }
 
 /** Warnings about arguments that are still to be filled in: the API takes an empty text, too. */

@@ -15,6 +15,7 @@ import { Unreachable } from '../shell/unreachable.js';
 import { fate, isRecent, Unanswered } from './unanswered.js';
 
 const THREAD = 'switchboard.thread';
+const DRAFT = 'switchboard.draft';
 /** Of a run after a request to stop, in milliseconds. */
 const STOPS_WITHIN = 15_000;
 
@@ -25,6 +26,7 @@ export class Chat {
   /** An `AbortController` with the `run` that it is about. */
   #reading = null;
   #unanswered = new Unanswered(sessionStorage);
+  #left = false;
 
   constructor({ state, api, signIn }) {
     this.#state = state;
@@ -34,6 +36,7 @@ export class Chat {
 
   /** Also the thread that was open before. */
   async start() {
+    this.#left = false;
     this.#state.set({ notice: null });
     const before = sessionStorage.getItem(this.#kept);
     const thread = before ?? crypto.randomUUID();
@@ -48,28 +51,42 @@ export class Chat {
     this.#state.set({ readOnly });
     const { threads } = this.#state.get();
     const isKept = threads.next || threads.items.some((item) => item.thread_id === before) || this.#unanswered.of(thread);
-    if (before && isKept && !this.#reading && this.#state.get().conversation.thread === thread) await this.#goOn(thread);
+    if (before && isKept && !this.#left && !this.#reading && this.#state.get().conversation.thread === thread) await this.#goOn(thread);
   }
 
   /** The run goes on all the same. */
   leave() {
+    this.#left = true;
+    this.#quit();
+  }
+
+  #quit() {
     this.#reading?.abort();
     this.#reading = null;
   }
 
-  /** Each organization has its own open thread. */
   get #kept() {
-    return this.#api.organization ? `${THREAD}.${this.#api.organization}` : THREAD;
+    return this.#own(THREAD);
+  }
+
+  /** Where the text that is not sent yet is kept. */
+  get draft() {
+    return this.#own(DRAFT);
+  }
+
+  /** Each organization has its own open thread and draft. */
+  #own(name) {
+    return this.#api.organization ? `${name}.${this.#api.organization}` : name;
   }
 
   newThread() {
-    this.leave();
+    this.#quit();
     this.#open(crypto.randomUUID());
     this.#announce('A new conversation.');
   }
 
   async openThread(thread) {
-    this.leave();
+    this.#quit();
     this.#open(thread);
     await this.#goOn(thread);
   }
@@ -116,9 +133,10 @@ export class Chat {
   async send(text, id = crypto.randomUUID(), again = false) {
     const before = this.#state.get().conversation;
     const after = said(before, { id, text }, { again });
+    const resent = again || this.#unanswered.of(before.thread)?.id === id;
     this.#unanswered.keep(before.thread, { id, text }, questions(after));
     this.#show(after);
-    const taken = await this.#answer({ message: { id, text } });
+    const taken = await this.#answer({ message: { id, text }, resent });
     this.#waitsAgain(taken, before);
     return taken;
   }
@@ -206,7 +224,7 @@ export class Chat {
 
   /** From here on. */
   #listen() {
-    this.leave();
+    this.#quit();
     this.#reading = Object.assign(new AbortController(), { run: crypto.randomUUID(), late: null });
     return this.#reading;
   }
@@ -220,7 +238,7 @@ export class Chat {
   }
 
   /** From its request to its end. Returns whether it was taken. */
-  async #answer({ message, decision }) {
+  async #answer({ message, decision, resent }) {
     const reading = this.#listen();
     const { thread } = this.#state.get().conversation;
     this.#state.set({ notice: null, unanswered: null, stopping: false, answering: true });
@@ -241,7 +259,7 @@ export class Chat {
       return true;
     } catch (error) {
       if (!mine()) return true;
-      return await this.#failed(error, { begun, message });
+      return await this.#failed(error, { begun, message, resent });
     } finally {
       this.#heardOut(reading);
     }
@@ -262,16 +280,21 @@ export class Chat {
   }
 
   /** Returns whether its message was taken. */
-  async #failed(error, { begun, message }) {
+  async #failed(error, { begun, message, resent }) {
     const shown = ended(this.#state.get().conversation);
     this.#show(shown);
     const { thread } = shown;
     const stopped = error.name === 'AbortError';
     const decided = error instanceof Refused && error.code === 'consent_decided';
-    if (!begun && !stopped && !decided && !(error instanceof BrokenOff || error instanceof Unreachable)) {
-      this.#unanswered.forget(thread);
+    // A gateway's own refusal, without a code, does not say whether the turn has begun.
+    const unsure = error instanceof BrokenOff || error instanceof Unreachable || (error instanceof Refused && error.status >= 500 && !error.code);
+    if (!begun && !stopped && !decided && !unsure) {
       if (error instanceof Refused && error.status === 403) this.#state.set({ readOnly: error.message });
-      if (message) this.#show(unsaid(shown, message.id));
+      if (resent) this.#state.set({ unanswered: message });
+      else {
+        this.#unanswered.forget(thread);
+        if (message) this.#show(unsaid(shown, message.id));
+      }
       this.#problem(error);
       return false;
     }
@@ -292,7 +315,7 @@ export class Chat {
     }
     if (message && found === 'absent') this.#show(ended(said(of, message)));
     this.#state.set({ unanswered: message ?? null });
-    const why = error instanceof Unreachable ? error.message : 'The answer broke off.';
+    const why = unsure && !(error instanceof BrokenOff) ? error.message : 'The answer broke off.';
     const next = message ? 'Send the message again; what was done already is not done twice.' : 'Load the conversation again.';
     this.#say({ text: `${why} ${next}`, kind: 'problem', action: message ? null : AGAIN(this) });
     return true;

@@ -56,6 +56,7 @@ export function ChatView({ shown, chat }) {
           <${Notice} notice=${notice} onDismiss=${() => chat.dismiss()} />
           ${unanswered &&
           !answering &&
+          !readOnly &&
           html`<p class="again">
             <button type="button" id="send-again" onClick=${() => chat.sendAgain()}>Send the message again</button>
           </p>`}
@@ -64,6 +65,7 @@ export function ChatView({ shown, chat }) {
           ? html`<p id="read-only" class="read-only"><strong>You can read here, and not write.</strong> ${readOnly}</p>`
           : html`<${Composer}
               field=${field}
+              kept=${chat.draft}
               answering=${answering}
               stopping=${stopping}
               onSend=${(text) => chat.send(text)}

@@ -2,14 +2,14 @@
 
 import { html, useEffect, useLayoutEffect, useState } from '../htm-preact.js';
 
-const DRAFT = 'switchboard.draft';
 /** Characters; the API's limit. */
 const LONGEST = 32_000;
 
-export function Composer({ field, answering, stopping, onSend, onStop }) {
-  const [draft, setDraft] = useState(sessionStorage.getItem(DRAFT) ?? '');
+/** `kept`: where the draft is kept in the tab. */
+export function Composer({ field, kept, answering, stopping, onSend, onStop }) {
+  const [draft, setDraft] = useState(sessionStorage.getItem(kept) ?? '');
   const write = (text) => {
-    sessionStorage.setItem(DRAFT, text);
+    sessionStorage.setItem(kept, text);
     setDraft(text);
   };
   useEffect(() => field.current.focus(), []);
@@ -27,7 +27,7 @@ export function Composer({ field, answering, stopping, onSend, onStop }) {
     field.current.focus();
     const taken = await onSend(text);
     // A newer draft stays, below.
-    if (!taken) write([text, sessionStorage.getItem(DRAFT) ?? ''].filter(Boolean).join('\n\n'));
+    if (!taken) write([text, sessionStorage.getItem(kept) ?? ''].filter(Boolean).join('\n\n'));
   };
   const onKeyDown = (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send(event);

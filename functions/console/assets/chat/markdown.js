@@ -1,11 +1,12 @@
 // Models' Markdown, read into blocks and spans. An unfinished text is read as if it ended there. HTML is text, but for `<br>`.
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})[^`]*$/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
+// No two parts side by side can take the same signs: trying every division of a long line would take the square of its length.
+const FENCE = /^ {0,3}(`{3,}|~{3,}(?!~))[^`]*$/;
+const HEADING = /^ {0,3}#{1,6}\s+(.*)$/s;
 const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
-const ITEM = /^(\s*)(?:([-*+•])|(\d{1,9})[.)])(?:\s+(.*))?$/;
+const ITEM = /^(\s*)(?:([-*+•])|(\d{1,9})[.)])(?:\s+(.*))?$/s;
 const QUOTE = /^ {0,3}> ?(.*)$/;
-const DELIMITERS = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
+const DELIMITERS = /^ {0,3}\|?\s*:?-+:?(?:\s*\|\s*:?-+:?)*\s*(?:\|\s*)?$/;
 /** Nested quotations and lists; deeper ones are paragraphs. */
 const DEEPEST = 8;
 
@@ -49,7 +50,7 @@ function special(lines, at, depth) {
   if (line.trim() === '') return { next: at + 1 };
   if (FENCE.test(line)) return code(lines, at);
   const heading = HEADING.exec(line);
-  if (heading) return { block: { kind: 'heading', text: heading[2] }, next: at + 1 };
+  if (heading) return { block: { kind: 'heading', text: heading[1].replace(/(?<!#)#+$/, '').trimEnd() }, next: at + 1 };
   if (RULE.test(line)) return { block: { kind: 'rule' }, next: at + 1 };
   if (QUOTE.test(line)) return quote(lines, at, depth);
   if (ITEM.test(line)) return list(lines, at, depth);
@@ -99,11 +100,14 @@ function list(lines, at, depth) {
     const line = lines[next];
     const item = ITEM.exec(line);
     if (line.trim() === '') {
-      // Behind an empty line, if the next one belongs to it.
-      const after = lines.slice(next).find((other) => other.trim() !== '');
+      // Behind empty lines, if the next one belongs to it.
+      let until = next + 1;
+      while (lines[until]?.trim() === '') until += 1;
+      const after = lines[until];
       const follows = after && (indentOf(after) > edge || (sameList(ITEM.exec(after), ordered) && indentOf(after) === edge));
       if (!follows) break;
-      items.at(-1).push('');
+      for (; next < until; next += 1) items.at(-1).push('');
+      continue;
     } else if (indentOf(line) > edge + 1 && next > at) {
       items.at(-1).push(line);
     } else if (sameList(item, ordered) && !RULE.test(line)) {
@@ -167,8 +171,8 @@ function alignment(delimiter) {
 const SPECIAL = new RegExp(
   [
     /\\(?<escaped>[\\`*_{}[\]()#+\-.!|~<>])/,
-    /(?<ticks>`+)(?!`)(?<code>[\s\S]{0,4000}?[^`])\k<ticks>(?!`)/,
-    /!?\[(?<label>[^\]\n]{0,1000})\]\(\s*<?(?<target>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+["'][^"'\n]*["'])?\s*\)/,
+    /(?<ticks>`{1,100})(?!`)(?<code>[\s\S]{0,4000}?[^`])\k<ticks>(?!`)/,
+    /!?\[(?<label>[^\]\n]{0,1000})\]\(\s*(?!\s)<?(?<target>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+["'][^"'\n]*["'])?\s*\)/,
     /<(?<angled>(?:https?:\/\/|mailto:|tel:)[^\s<>]+)>/,
     /(?<bare>https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?*_~\])}])/,
     /(?<stars>\*{2,3}|~~|(?<!\p{N})\*)(?=[^\s*])(?<starred>[^\n]{0,1000}?[^\s*~])\k<stars>(?!\*)/,
@@ -203,7 +207,7 @@ function spansOf(text, { depth, linked = false }) {
     const { escaped, code, label, target, angled, bare, stars, starred, lines, underlined } = groups;
     const address = angled ?? bare;
     if (escaped !== undefined) add({ kind: 'text', text: escaped });
-    else if (code !== undefined) add({ kind: 'code', text: code.replace(/^ (.*\S.*) $/, '$1') });
+    else if (code !== undefined) add({ kind: 'code', text: code.replace(/^ (?!\s*$)(.*) $/, '$1') });
     else if (label !== undefined) add(linked ? { kind: 'text', text: label } : link(label, target, within(label, { linked: true })));
     else if (address !== undefined) add(linked ? { kind: 'text', text: address } : link(address, address));
     else if (stars === '~~') add({ kind: 'struck', spans: within(starred) });

@@ -1,6 +1,6 @@
 // Deletes the data of a phone number: the warning, a typed confirmation, and the counts.
 
-import { html, useRef, useState } from '../htm-preact.js';
+import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
 import { Main } from '../shell/main.js';
 import { asNumber } from '../shell/phone_number.js';
@@ -19,6 +19,7 @@ export function View({ api, slug, role }) {
   const [again, repeat] = useState('');
   const [{ busy, problem, found }, tell] = useState({});
   const stopped = useRef(false);
+  useEffect(() => () => { stopped.current = true; }, []);
   const refused = whyNot(role, 'admin');
   const meant = asNumber(number);
   const ready = meant !== null && asNumber(again) === meant && !refused && !busy;

@@ -67,7 +67,7 @@ function Hook({ hook, secret, show, api, slug, again, gone, refused }) {
       <div class="chips">${hook.unseen_secret && html`<${Act} id="reveal" refused=${refused} busy=${busy} onClick=${() => change({ reveal: true })}>Show the service’s secret once<//>`}
         ${hook.status === 'active' && !newest && html`<${Act} id="rotate" refused=${refused} busy=${busy} onClick=${() => change({ rotate: true })}>Make a next secret<//>`}</div>
       ${newest && html`<p class="quiet small">Both are accepted. Stop the first one when the service uses the new one.</p>`}<${Problem} of=${problem} /></section>
-    <section><${SavedForm} key=${hook.updated_at} of=${`${slug} ${path}`} since=${hook.updated_at} name="hook" schema="HookChange" begin=${() => (hook.label ? { label: hook.label } : {})} words=${WORDS} first=${['label', 'secret']} hidden=${['remove_secret', 'reveal', 'rotate']} refused=${refused} save="Save hook"
+    <section><${SavedForm} of=${`${slug} ${path}`} since=${hook.updated_at} name="hook" schema="HookChange" begin=${() => (hook.label ? { label: hook.label } : {})} words=${WORDS} first=${['label', 'secret']} hidden=${['remove_secret', 'reveal', 'rotate']} refused=${refused} save="Save hook"
       send=${(value) => api.act('PATCH', path, { ...value, label: value.label ?? null })} onSaved=${again} /></section>
     <section><${Sure} id="delete-hook" word="Delete hook…" title="Delete this hook?" yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); gone(); }}>
       <p>Its address takes nothing any more, so automations that wait for events of ${hook.service} are not started. Received events are kept.</p><//></section>`;

@@ -33,7 +33,7 @@ function Key({ of: { service, own, updated_at: since, verify_claims: verifies },
   const problemsBelow = service === 'llm' ? (problem) => ({ ...problem, field: `key.${problem.field}` }) : undefined;
   return html`<section class="stack narrow" aria-labelledby="h-${service}"><div class="titled"><h2 id="h-${service}">${title}</h2><${Status} of=${own ? 'approved' : 'not_run'}>${own ? 'Your own' : 'The platform’s'}<//></div>
     <p>${about}${since && html` <span class="quiet">Stored ${exact(since)}.</span>`}</p>
-    <${SavedForm} key=${since} of=${`${slug} ${path}`} name=${service} begin=${() => (verifies ? { key: { verify_claims: true } } : null)} schema=${schema} words=${WORDS} refused=${refused} save=${own ? 'Replace key' : 'Store key'} placed=${problemsBelow} send=${(value) => api.act('PUT', path, value.key ?? value)} onSaved=${again} />
+    <${SavedForm} of=${`${slug} ${path}`} since=${since ?? 'none'} name=${service} begin=${() => (verifies ? { key: { verify_claims: true } } : null)} schema=${schema} words=${WORDS} refused=${refused} save=${own ? 'Replace key' : 'Store key'} placed=${problemsBelow} send=${(value) => api.act('PUT', path, value.key ?? value)} onSaved=${again} />
     ${own && html`<div><${Sure} id="delete-${service}" word="Delete key…" title=${`Delete the key for ${title}?`} yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); again(); }}><p>${then} It can be restored for 30 days.</p><//></div>`}
   </section>`;
 }

@@ -9,7 +9,7 @@ import { useLive } from '../shell/live.js';
 import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
 import { Act, Problem, Sure, useAct } from '../shell/acting.js';
-import { inParts } from './tables.js';
+import { load, textOf } from './tables.js';
 
 const MAKE = { schema: 'NewKnowledgeBase', first: ['name', 'description', 'fields'] };
 const COLUMNS = [
@@ -53,19 +53,10 @@ function Load({ base, path, api, refused, again }) {
   const [{ done, all, loaded = 0, rows = 0, wrong = [] }, tell] = useState({});
   const [file, choose] = useState(null);
   const { busy, problem, act } = useAct();
-  const load = () => act(async () => {
-    const sum = { done: 0, loaded: 0, rows: 0, wrong: [] };
-    const parts = inParts(await file.text());
-    tell({ ...sum, all: parts.length });
+  const begin = () => act(async () => {
+    const table = textOf(await file.arrayBuffer());
     try {
-      for (const { text, before } of parts) {
-        const answer = await api.send('POST', `${path}/entries`, text, 'text/csv');
-        sum.done += 1;
-        sum.loaded += answer.loaded;
-        sum.rows += answer.refused_rows;
-        sum.wrong.push(...answer.refused.map((one) => ({ ...one, row: one.row + before })));
-        tell({ ...sum, all: parts.length });
-      }
+      await load(table, (text) => api.send('POST', `${path}/entries`, text, 'text/csv'), tell);
     } finally {
       again();
     }
@@ -73,7 +64,7 @@ function Load({ base, path, api, refused, again }) {
   return html`<section class="stack made" aria-labelledby="h-load"><h2 id="h-load">Load a table</h2>
     <p class="help" id="load-help">A CSV file whose first row names the columns: ${['id', ...base.fields.map(({ name }) => name), 'text'].map((name, place) => html`${place > 0 && ', '}<code>${name}</code>`)}. A row whose id is there replaces it.</p>
     <label for="load-file">CSV file</label><input type="file" id="load-file" accept=".csv,text/csv,.tsv,.txt" aria-describedby="load-help" disabled=${Boolean(refused)} onChange=${({ target }) => { choose(target.files[0] ?? null); tell({}); }} />
-    <div class="chips"><${Act} id="load" kind="main" refused=${refused} busy=${busy || !file} onClick=${load}>${busy ? 'Loading…' : 'Load'}<//></div>
+    <div class="chips"><${Act} id="load" kind="main" refused=${refused} busy=${busy || !file} onClick=${begin}>${busy ? 'Loading…' : 'Load'}<//></div>
     <div role="status">${all > 0 && html`<p data-loaded=${loaded}>${done < all && busy ? html`<progress max=${all} value=${done} aria-label="Loaded parts"></progress> ` : ''}${loaded} ${loaded === 1 ? 'row' : 'rows'} loaded${rows > 0 ? `, ${rows} not` : ''}.</p>`}</div>
     <${Problem} of=${problem} />
     ${wrong.length > 0 && html`<div class="say bad"><${Icon} name="bad" /><p><b>Repair these rows and load the file again.</b> Rows that were taken are not added twice if they have an id.</p></div>

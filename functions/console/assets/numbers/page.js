@@ -22,7 +22,7 @@ export function View(told) {
   ];
   return html`<${Collection} told=${told} page="numbers" path="phone-numbers" title="Phone numbers" one="a number" icon="call" columns=${columns} make=${{ schema: 'NewPhoneNumber', ...look }}
     empty="Register a number of your Twilio account, and say which agent it rings."
-    detail=${({ item, again, gone, refused }) => html`<${PhoneNumber} key=${item.updated_at} item=${item} api=${api} slug=${slug} look=${look} again=${again} gone=${gone} refused=${refused} rings=${agentOf(item.agent_id)} />`} />`;
+    detail=${({ item, again, gone, refused }) => html`<${PhoneNumber} item=${item} api=${api} slug=${slug} look=${look} again=${again} gone=${gone} refused=${refused} rings=${agentOf(item.agent_id)} />`} />`;
 }
 
 function PhoneNumber({ item, api, slug, look, again, gone, refused, rings }) {

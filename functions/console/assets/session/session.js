@@ -2,7 +2,7 @@
 
 import { claimsOf, codeIn, endOfSession, redeem, refresh, unverified } from './identity.js';
 import { discover, SignInFailed } from './issuer.js';
-import { forget, keep, kept, LEFT, PENDING, TOKENS } from './kept.js';
+import { forget, keep, kept, LEFT, PENDING, PERSON, TOKENS } from './kept.js';
 import { SignInNeeded } from '../shell/problems.js';
 
 /** Before a token ends, in milliseconds. */
@@ -43,7 +43,9 @@ export class Session {
     if (code === null) return;
     const { client_id } = this.#settings;
     const tokens = await redeem(found, { client_id, code, pending });
-    claimsOf(tokens.id_token, { issuer: found.issuer, client_id, nonce: pending.nonce });
+    const { sub } = claimsOf(tokens.id_token, { issuer: found.issuer, client_id, nonce: pending.nonce });
+    if (kept(PERSON) !== sub) sessionStorage.clear();
+    keep(PERSON, sub);
     this.#keep(tokens);
   }
 

@@ -20,6 +20,11 @@ export class Api {
     this.#stream = stream;
   }
 
+  /** For one organization, whichever is entered later. */
+  within(organization) {
+    return Object.freeze(Object.assign(new Api(this.#session, this.#stream), { organization }));
+  }
+
   /** The organization and the person's role in it: `{slug, role}`. */
   async membership() {
     const answer = await this.#ask('GET', here('agent/threads?limit=1'));

@@ -8,10 +8,10 @@ import { rebased, SECRET, typeOf } from './schema.js';
 /** Members beside a secret's value. */
 const BESIDE = ['mode', 'secret', 'type', 'description', 'prompt', 'required', 'schema', 'aiExtension'];
 
-/** The draft for the tab, without the values of secrets. An empty text stands for each: forms never send it. */
-export function written(draft) {
+/** The draft for the tab, without the values of secrets, also members of these names. An empty text stands for each: forms never send it. */
+export function written(draft, secrets = []) {
   return JSON.stringify(draft, (member, inner) => {
-    const named = SECRET.test(member);
+    const named = SECRET.test(member) || secrets.includes(member);
     if (typeOf(inner) === 'object') return named || inner.secret === true ? Object.fromEntries(BESIDE.map((name) => [name, inner[name]])) : inner;
     return named && inner && inner !== true ? '' : inner;
   });
@@ -27,16 +27,18 @@ export function restored(text, since, base) {
 
 /**
  * `{value, set, kept, moved, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept; `without` takes
- * out those that are no members of their own. The changes of an earlier version's draft (`since`) are made to this version: `moved`.
+ * out those that are no members of their own, `secrets` names others. The changes of an earlier version's draft (`since`) are made to this
+ * version: `moved`. A version that comes later takes the place of a value without changes.
  */
-export function useDraft(key, begin, since = '', without = (value) => value) {
+export function useDraft(key, begin, since = '', without = (value) => value, secrets = []) {
   const name = nameOf(key);
-  const [base] = useState(begin);
-  const [{ first, moved }] = useState(() => restored(sessionStorage.getItem(name), since, base));
-  const [value, put] = useState(first ?? base);
-  const [changed, change] = useState(first !== null);
+  const [draft, put] = useState(() => {
+    const base = begin();
+    const { first, moved } = restored(sessionStorage.getItem(name), since, base);
+    return { since, base, value: first ?? base, kept: first !== null, changed: first !== null, moved };
+  });
   const leaves = useRef(false);
-  leaves.current = changed;
+  leaves.current = draft.changed;
   useEffect(() => {
     const ask = (event) => {
       // A person led to the sign-in comes back to the draft.
@@ -45,19 +47,28 @@ export function useDraft(key, begin, since = '', without = (value) => value) {
     addEventListener('beforeunload', ask);
     return () => removeEventListener('beforeunload', ask);
   }, []);
+  const store = (newer) => {
+    put(newer);
+    const { since, value, base } = newer;
+    sessionStorage.setItem(name, written({ since, value: without(value), base: since && without(base) }, secrets));
+  };
+  useEffect(() => {
+    if (draft.since === since) return;
+    const base = begin();
+    const { saved, changed } = draft;
+    if (changed) store({ ...draft, since, base, value: rebased(draft.base, draft.value, base), saved: false, ...(!saved && { kept: true, moved: true }) });
+    else put({ ...draft, since, base, value: base, saved: false });
+  }, [since]);
   const forget = () => {
     sessionStorage.removeItem(name);
     leaves.current = false;
-    change(false);
-  };
-  const set = (newer) => {
-    put(newer);
-    change(true);
-    sessionStorage.setItem(name, written({ since, value: without(newer), base: since && without(base) }));
+    // The next version is this one.
+    put((before) => ({ ...before, base: before.value, kept: false, changed: false, saved: true }));
   };
   const discard = () => {
     forget();
-    put(begin());
+    const base = begin();
+    put((before) => ({ ...before, base, value: base, saved: false }));
   };
-  return { value, set, kept: first !== null && changed, moved, changed, forget, discard };
+  return { ...draft, set: (value) => store({ ...draft, value, changed: true }), kept: draft.kept && draft.changed, forget, discard };
 }

@@ -73,9 +73,9 @@ export class Entrance {
     const entry = (this.#entries += 1);
     this.#tried = slug;
     this.#api.organization = slug;
-    // The last known role stands until the API has answered.
+    // The last known role stands until the API has answered, another organization's page does not.
     const before = slug && kept(ROLES)?.[slug];
-    if (before) this.#state.set({ phase: 'inside', organization: slug, role: before, notice: null, hash: location.hash });
+    this.#state.set(before ? { phase: 'inside', organization: slug, role: before, notice: null, hash: location.hash } : { phase: 'starting', notice: null });
     try {
       const known = await this.#api.membership();
       if (entry !== this.#entries) return;

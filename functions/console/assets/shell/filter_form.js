@@ -15,7 +15,7 @@ export function Filters({ fields, query, to }) {
       const known = !options || options.some(([one]) => one === value) ? options : [...options, [value, value]];
       return html`<label key=${name} class=${value ? 'on' : ''}><span>${word}</span>
         ${options
-          ? html`<select data-filter=${name} value=${value} onChange=${set(name)}>${known.map(([one, says]) => html`<option value=${one} selected=${one === value}>${says}</option>`)}</select>`
+          ? html`<select data-filter=${name} value=${value} onChange=${set(name)}>${known.map(([one, says]) => html`<option value=${one} selected=${one === value} disabled=${one === false}>${says}</option>`)}</select>`
           : html`<${TextInput} data-filter=${name} type="search" value=${value} onChange=${set(name)} />`}</label>`;
     })}
     ${given.length > 0 && html`<a class="small" data-clear href=${to(Object.fromEntries(fields.map(({ name }) => [name, ''])))}>Clear filters</a>`}

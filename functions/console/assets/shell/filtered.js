@@ -6,12 +6,18 @@ import { asked } from './filters.js';
 import { List, Nothing } from './list.js';
 import { useLive, useRows } from './live.js';
 import { Main } from './main.js';
+import { pages } from './pages.js';
 import { addressOf } from './route.js';
 
-/** Words by id, empty until they have come. */
+/** Tells a list's reader that there are more; empty if there are none. */
+export function restOf({ items = [], next_cursor: next } = {}) {
+  return next ? [`Only the first ${items.length} are listed`] : [];
+}
+
+/** Words by id, empty until they have come. Under `false` stands that there are more. */
 export function useNames(api, slug, path, wordOf = ({ name }) => name) {
-  const { data } = useLive(`${slug} ${path}`, () => api.read(path, { limit: 200 }), (data) => (data ? null : 3_000));
-  return new Map(data?.items.map((item) => [item.id ?? item.user_id, wordOf(item)]));
+  const { data } = useLive(`${slug} ${path}`, () => pages((cursor) => api.read(path, { limit: 200, cursor })), (data) => (data ? null : 3_000));
+  return new Map([...(data?.items ?? []).map((item) => [item.id ?? item.user_id, wordOf(item)]), ...restOf(data).map((word) => [false, word])]);
 }
 
 /** `page`: the place and its route; `about`: a sentence for an empty list; `meant`: the query for the API. */

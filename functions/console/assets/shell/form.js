@@ -154,7 +154,7 @@ function Choice(shared) {
   return html`<${Around} ...${shared}><select ...${described(shared)} value=${value ?? ''} onChange=${({ target }) => onChange(target.value === '' ? undefined : target.value)}>
     <option value="">${required ? 'Choose…' : 'Not set'}</option>
     ${missing && html`<option value=${value}>${value}</option>`}
-    ${options.map((option) => html`<option key=${option.value} value=${option.value}>${option.word}</option>`)}
+    ${options.map((option) => html`<option key=${option.value} value=${option.value} disabled=${option.more}>${option.word}</option>`)}
   </select><//>`;
 }
 

@@ -49,8 +49,9 @@ export function List({ what, name, rows, columns, hrefOf, current, empty, groupO
   }
   return html`
     ${failed}
+    <p class="aloud" role="status">${fresh.length > 0 && 'There are new rows.'}</p>
     ${fresh.length > 0 &&
-    html`<div class="fresh" role="status"><button type="button" class="btn" data-fresh onClick=${rows.reveal}>Show ${fresh.length} new</button></div>`}
+    html`<div class="fresh"><button type="button" class="btn" data-fresh onClick=${rows.reveal}>Show ${fresh.length} new</button></div>`}
     <div class="sheet">
       <table class="rows full ${name}${failed ? ' stale' : ''}">
         <caption class="aloud">${what}</caption>

@@ -29,8 +29,9 @@ export function Page({ state, entrance, api }) {
   return html`<main class="alone"><h1>Switchboard</h1>${shown.notice ? html`<${Notice} notice=${shown.notice} />` : html`<p>One moment …</p>`}</main>`;
 }
 
-function Inside({ shown, entrance, api }) {
+function Inside({ shown, entrance, api: any }) {
   const { organization: slug, role } = shown;
+  const [api] = useState(() => any.within(slug));
   const at = route(shown.hash) ?? { page: 'home', id: null, query: {} };
   const place = PLACES.find(({ page }) => page === at.page);
   const asked = useLive(slug, () => waitingIn(api), () => WAITING_EVERY);

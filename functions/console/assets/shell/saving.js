@@ -1,11 +1,11 @@
 // A form with its draft and problems.
 
-import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { html, useEffect, useMemo, useRef, useState } from '../htm-preact.js';
 import { useDraft } from './draft.js';
 import { Form, useSchemas } from './form.js';
 import { Icon } from './icons.js';
 import { Failed, Skeleton } from './list.js';
-import { begun, cleaned } from './schema.js';
+import { begun, cleaned, secretsIn } from './schema.js';
 
 /**
  * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves; `onSaved(answer, here)` leads
@@ -20,7 +20,9 @@ export function SavedForm(given) {
 }
 
 function Filled({ of, begin, since = '', send, onSaved = () => {}, onConflict = () => {}, save = 'Save', refused = null, beside = null, placed = (problem) => problem, schemas, ...look }) {
-  const draft = useDraft(of, () => begin?.(schemas) ?? begun(typeof look.schema === 'string' ? { $ref: `#/${look.schema}` } : look.schema, schemas), since);
+  const schema = typeof look.schema === 'string' ? { $ref: `#/${look.schema}` } : look.schema;
+  const secrets = useMemo(() => secretsIn(schema, schemas), []);
+  const draft = useDraft(of, () => begin?.(schemas) ?? begun(schema, schemas), since, undefined, secrets);
   const [{ busy, problem, fields = [], saved, count = 0 }, tell] = useState({});
   const form = useRef(null);
   const left = useRef(null);

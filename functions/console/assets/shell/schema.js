@@ -27,6 +27,15 @@ function merged(one, other) {
   return both;
 }
 
+/** The names of members, at any depth, whose values are only written. */
+export function secretsIn(schema, known, seen = new Set()) {
+  if (!schema || typeof schema !== 'object' || seen.has(schema)) return [];
+  seen.add(schema);
+  const { $ref, properties = {} } = schema;
+  const own = Object.keys(properties).filter((name) => resolved(properties[name], known).writeOnly);
+  return [...own, ...[$ref && pointed($ref, known), ...Object.values(schema)].flatMap((inner) => secretsIn(inner, known, seen))];
+}
+
 /** As schemas name it. */
 export function typeOf(value) {
   if (value === null) return 'null';

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { aPage, settled } from './drawn.js';
+import { html, render } from '../assets/htm-preact.js';
+import { View } from '../assets/erasure/page.js';
+
+const more = (cursor) => ({ deleted: { calls: 100 }, runs_under_way: [], complete: false, next_cursor: cursor, phone_number: '+14155550101' });
+
+test('an erasure ends when its page is left', async () => {
+  aPage();
+  const asked = [];
+  const answers = [];
+  const api = { act: (method, path, body) => (asked.push([method, path, body]), new Promise((come) => answers.push(come))) };
+  render(html`<${View} api=${api} slug="acme" role="owner" />`, document.body);
+  await settled();
+  for (const id of ['erase-number', 'erase-again']) {
+    document.body.at(id).fire('input', { value: '+14155550101' });
+    await settled();
+  }
+  document.body.all(({ localName }) => localName === 'form')[0].fire('submit');
+  await settled();
+  answers[0](more('1'));
+  await settled();
+  assert.equal(asked.length, 2, 'it goes on while the page is open');
+  render(null, document.body);
+  await settled();
+  answers[1](more('2'));
+  await settled();
+  assert.deepEqual(asked.map(([, , { cursor }]) => cursor), [undefined, '1']);
+});

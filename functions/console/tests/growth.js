@@ -1,0 +1,17 @@
+/**
+ * How many times longer `read` takes for eight times as much of `make(size)`: about 8 if the cost grows with the length, 64 if with its
+ * square. The best of some tries counts, for others use the machine, too.
+ */
+export function growth(make, read, size) {
+  const best = (text) => {
+    const tries = [1, 2, 3, 4, 5].map(() => {
+      const began = performance.now();
+      read(text);
+      return performance.now() - began;
+    });
+    return Math.min(...tries);
+  };
+  const [short, long] = [make(size), make(8 * size)];
+  read(long);
+  return best(long) / Math.max(best(short), 0.2);
+}

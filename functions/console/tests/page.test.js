@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { aPage, settled } from './drawn.js';
+import { html, render } from '../assets/htm-preact.js';
+import { Api } from '../assets/shell/api.js';
+import { Page } from '../assets/shell/page.js';
+import { store } from '../assets/shell/store.js';
+
+test('the requests of a page are of the organization that it shows', async (context) => {
+  aPage();
+  const asked = [];
+  context.mock.method(globalThis, 'fetch', async (address, { headers }) => {
+    asked.push([new URL(address).pathname, headers['x-organization']]);
+    return new Response(JSON.stringify({ items: [], next_cursor: null }));
+  });
+  const api = new Api({ token: async () => 'x' }, 'http://stream');
+  const state = store({ phase: 'inside', organization: 'acme', role: 'owner', organizations: ['acme', 'b'], person: 'Ana', notice: null, hash: '#/acme/home' });
+  api.organization = 'b';
+  render(html`<${Page} state=${state} entrance=${{}} api=${api} />`, document.body);
+  for (let turn = 0; turn < 20 && asked.length < 8; turn += 1) await settled();
+  render(null, document.body);
+  assert.ok(asked.some(([path]) => path === '/api/acme/usage'), JSON.stringify(asked));
+  assert.deepEqual(asked.filter(([path, slug]) => !path.startsWith('/api/acme/') || slug !== 'acme'), []);
+});

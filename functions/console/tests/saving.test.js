@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+
+import { aPage, settled } from './drawn.js';
+import { html, render } from '../assets/htm-preact.js';
+import { View as Hooks } from '../assets/hooks/page.js';
+import { View as Keys } from '../assets/keys/page.js';
+import { View as Numbers } from '../assets/numbers/page.js';
+import { SavedForm } from '../assets/shell/saving.js';
+
+const SCHEMAS = readFileSync(new URL('../assets/forms.json', import.meta.url));
+
+/** The view in a page: `type` and `save` are a person's acts, `save` gives whether the button keeps the focus; `says` is the form's status. */
+async function shown(context, view) {
+  const kept = aPage();
+  context.mock.method(globalThis, 'fetch', async () => new Response(SCHEMAS));
+  const draw = async (of) => (render(of, document.body), settled());
+  await draw(view);
+  const form = () => document.body.all(({ attributes }) => attributes.class === 'saved')[0];
+  return {
+    kept,
+    draw,
+    type: async (id, value) => (document.body.at(id).fire('input', { value }), settled()),
+    save: async () => {
+      const button = form().all(({ attributes }) => 'data-save' in attributes)[0];
+      button.focus();
+      form().fire('submit');
+      await settled();
+      return document.activeElement === button;
+    },
+    says: () => form().all(({ attributes }) => attributes.role === 'status')[0].textContent,
+    warns: () => form().all(({ attributes }) => 'data-kept' in attributes).map(({ textContent }) => textContent),
+    value: (id) => document.body.at(id).attributes.value ?? '',
+  };
+}
+
+test('a saved number, hook or key says so, and the focus stays', async (context) => {
+  const number = { id: 'p', number: '+14155550101', label: 'Shop', agent_id: null, fallback_number: null, vapi_phone_number_id: null, wait_ms: 0, updated_at: '2026-11-27T10:00:00Z' };
+  const hook = { id: 'h', service: 'Stripe', label: 'Shop', status: 'active', url: 'https://x', set_up: '', secrets: [], created_at: number.updated_at, updated_at: number.updated_at };
+  const key = { service: 'vapi', own: false, updated_at: null, verify_claims: false };
+  for (const [View, stored, id, path, secret] of [[Numbers, number, 'number-label', 'phone-numbers/p', null], [Hooks, hook, 'hook-label', 'hooks/h', 'hook-secret'], [Keys, key, 'vapi-api_key', 'keys', 'vapi-api_key']]) {
+    let item = stored;
+    const read = async (asked) => (asked === path && path !== 'keys' ? item : { items: path === 'keys' ? [item] : [], next_cursor: null });
+    const api = { read, act: async (_, __, body) => { item = { ...item, ...(body.label && { label: body.label }), own: true, updated_at: '2026-11-27T11:00:00Z' }; } };
+    const page = await shown(context, html`<${View} key=${path} api=${api} slug="acme" role="owner" at=${{ id: stored.id, query: {} }} />`);
+    if (secret) await page.type(secret, 'whsec_1');
+    await page.type(id, 'Shop 2');
+    const stays = await page.save();
+    assert.deepEqual([page.says(), stays, page.warns()], ['Saved.', true, []], path);
+    if (secret) assert.equal(page.value(secret), '', 'a secret is not shown again');
+    if (id !== secret) assert.equal(page.value(id), 'Shop 2');
+    await page.type(id, 'Shop 3');
+    assert.deepEqual([page.says(), page.warns()], ['Not saved yet. It is kept in this tab.', []], path);
+    render(null, document.body);
+  }
+});
+
+test('changes are made to the version that somebody else saved while the form is open', async (context) => {
+  const schema = { properties: { label: { type: 'string' }, text: { type: 'string' } }, required: ['label', 'text'] };
+  const sent = [];
+  const form = (since, base) => html`<${SavedForm} of="x" since=${since} name="x" schema=${schema} begin=${() => base} send=${async (value) => sent.push(value)} />`;
+  const { draw, type, save, warns, value, kept } = await shown(context, form('1', { label: 'A', text: 'B' }));
+  await type('x-label', 'C');
+  await draw(form('2', { label: 'A', text: 'D' }));
+  assert.deepEqual([value('x-label'), value('x-text')], ['C', 'D']);
+  assert.match(warns()[0], /Somebody saved another version meanwhile/);
+  assert.equal(JSON.parse(kept['switchboard.form.x']).since, '2');
+  await save();
+  assert.deepEqual([sent, kept['switchboard.form.x'], warns()], [[{ label: 'C', text: 'D' }], undefined, []]);
+  render(null, document.body);
+});
+
+test('a draft keeps no value that its schema marks as only written', async (context) => {
+  const schema = { properties: { secret_key: { type: 'string', writeOnly: true }, account: { type: 'string' }, twilio: { $ref: '#/TwilioAccount' } }, required: ['secret_key', 'account', 'twilio'] };
+  const { type, kept } = await shown(context, html`<${SavedForm} of="x" name="x" schema=${schema} send=${() => {}} />`);
+  await type('x-secret_key', 'sk_live_1');
+  await type('x-account', 'acct_1');
+  await type('x-twilio-api_key_secret', 'hidden');
+  const { value } = JSON.parse(kept['switchboard.form.x']);
+  assert.deepEqual(value, { secret_key: '', account: 'acct_1', twilio: { api_key_secret: '' } });
+  render(null, document.body);
+});
