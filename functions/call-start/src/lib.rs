@@ -220,12 +220,18 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
         }
     };
     let (started, ()) = join!(started, record(deps, ticket, &twiml, within));
-    if fallback {
-        telemetry::call_answered("fallback");
-    } else if counts {
-        telemetry::call_answered(if complete && started { "agent" } else { "incomplete" });
+    if fallback || counts {
+        telemetry::call_answered(answer_of(fallback, complete && started));
     }
     Ok(Reply::twiml(twiml))
+}
+
+const fn answer_of(fallback: bool, complete: bool) -> &'static str {
+    match (fallback, complete) {
+        (true, _) => "fallback",
+        (false, true) => "agent",
+        (false, false) => "incomplete",
+    }
 }
 
 impl Part for Form {
