@@ -117,7 +117,7 @@ impl Lifecycle {
                 let (external, data) = self.external.upsert_as(&tool, &config, deadline.reserving(SETTLING)).await?;
                 (tool.external_tool_id, tool.data) = (Some(external), data);
             }
-            self.tools.create(&mut tool, intent.id, secret.as_ref().map(|secret| secret.intent.id), lease).await
+            self.tools.create(&tool, intent.id, secret.as_ref().map(|secret| secret.intent.id), lease).await
         };
         let created = Box::pin(self.with_secret(secret.as_ref(), creating)).await;
         if let Err(error) = created {
