@@ -5,6 +5,8 @@ import aws
 # AWS refuses reservations that leave fewer executions for all other functions.
 UNRESERVED = 100
 RESERVATIONS = ("ExecuteReservedConcurrency", "CallStartReservedConcurrency", "RunToolReservedConcurrency", "StreamReservedConcurrency")
+# The maxima of the queues that run-tool reads.
+OF_RUN_TOOL = ("StartToolsMaximumConcurrency", "RunToolMaximumConcurrency")
 LOG_ROLE = "ApiGatewayLogRole"
 # IAM's limit, and the length of the end that CloudFormation adds; it shortens the names of stack and role to fit.
 LONGEST_ROLE, ADDED = 64, 12
@@ -17,7 +19,18 @@ def problems(values, before, stack, sizes, source):
     `values` are all parameters of the deployment, `before` those of the present stack (none on a first deployment), `sizes` the
     values that AccountConcurrency can have, and `source` is the parameter file.
     """
-    return _of_concurrency(values, before, sizes, source) + _of_log_role(values, before, stack, source)
+    return _of_run_tool(values, source) + _of_concurrency(values, before, sizes, source) + _of_log_role(values, before, stack, source)
+
+
+def _of_run_tool(values, source):
+    reserved, batches = _number(values, "RunToolReservedConcurrency"), sum(_number(values, name) for name in OF_RUN_TOOL)
+    if 0 < reserved < batches:
+        # Lambda would refuse a batch, whose messages then come again minutes later.
+        return [
+            f"RunToolReservedConcurrency is {reserved}, and {' and '.join(OF_RUN_TOOL)} give run-tool {batches} batches at once: write "
+            f"all three into {source} so that they fit, as in infra/concurrency/1000"
+        ]
+    return []
 
 
 def _of_concurrency(values, before, sizes, source):

@@ -253,9 +253,15 @@ impl Platform {
         Ok(self.environment.required("TWILIO_SECRET_PREFIX")?)
     }
 
-    /// The queue of executions for `run-tool` (`EXECUTIONS_QUEUE_URL`).
+    /// The queue of `async` tools for `run-tool` (`EXECUTIONS_QUEUE_URL`).
     pub fn executions_queue(&self) -> Result<Queue<Queued>> {
         Ok(Queue::new(&self.aws, self.environment.required("EXECUTIONS_QUEUE_URL")?))
+    }
+
+    /// The queue of calls' starts for `run-tool` (`START_TOOLS_QUEUE_URL`; `EXECUTIONS_QUEUE_URL` while an upgrade lacks it).
+    pub fn start_tools_queue(&self) -> Result<Queue<Queued>> {
+        let executions = self.environment.required("EXECUTIONS_QUEUE_URL")?;
+        Ok(Queue::new(&self.aws, self.environment.optional("START_TOOLS_QUEUE_URL").unwrap_or(executions)))
     }
 
     /// The queue of automation runs for `run-loop` (`RUNS_QUEUE_URL`).

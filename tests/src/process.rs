@@ -80,6 +80,7 @@ pub(crate) fn variables(
         ("PLATFORM_MODELS", OTHER_MODEL.to_owned()),
         ("TWILIO_SECRET_PREFIX", TWILIO_SECRETS.to_owned()),
         ("ORGANIZATION_SECRET_PREFIX", ORGANIZATION_SECRETS.to_owned()),
+        ("START_TOOLS_QUEUE_URL", aws.queue_url("start-tools")),
         ("EXECUTIONS_QUEUE_URL", aws.queue_url("executions")),
         ("RUNS_QUEUE_URL", aws.queue_url("runs")),
         ("SETTLE_QUEUE_URL", aws.queue_url("settle")),

@@ -84,7 +84,8 @@ pub struct Deps {
     pub secrets: Secrets,
     pub accounts: Accounts,
     pub vapi: Vapi,
-    pub executions: Queue<Queued>,
+    #[part(platform.start_tools_queue()?)]
+    pub start_tools: Queue<Queued>,
     /// The address that Twilio gets from us. It signs this one or the gateway's.
     #[part(platform.public_url()?)]
     pub public_url: String,
@@ -511,7 +512,7 @@ async fn start(deps: &Deps, call: &Call, early: &Early, within: Duration) -> boo
 
 /// False: some message was not sent, which is logged.
 async fn set_off(deps: &Deps, call: &CallId, messages: &[(Queued, Duration)], within: Duration) -> bool {
-    match tokio::time::timeout(within, deps.executions.send_all(messages)).await {
+    match tokio::time::timeout(within, deps.start_tools.send_all(messages)).await {
         Ok(Ok(())) => true,
         Ok(Err(unsent)) => {
             let (count, of) = (unsent.places.len(), messages.len());

@@ -1,4 +1,5 @@
-//! SQS: runs one queued tool: an `async` tool, or a tool of a call's start.
+//! SQS: runs one queued tool: an `async` tool, or a tool of a call's start. Each kind has a queue of its own, and both queues may
+//! have messages of every kind: an older version put all on one.
 //!
 //! Results of start tools go to the model (`context.rs`). The effect is claimed like any other, so redeliveries are harmless.
 //! An execution that could not begin because of a fault of ours is redelivered, and at the start of a call tried again at once;

@@ -37,8 +37,12 @@ use tokio::{
 pub(crate) const FUNCTIONS: [&str; 7] =
     ["execute", "call-start", "run-tool", "trigger", "run-loop", "schedule", "stream"];
 /// Queue, function, messages of a batch and batches at the same time, as in `infra/template.yaml`.
-const SOURCES: [(&str, &str, usize, usize); 3] =
-    [("executions", "run-tool", 10, 20), ("runs", "run-loop", 3, 15), ("scheduled", "schedule", 5, 8)];
+const SOURCES: [(&str, &str, usize, usize); 4] = [
+    ("start-tools", "run-tool", 10, 8),
+    ("executions", "run-tool", 10, 12),
+    ("runs", "run-loop", 3, 15),
+    ("scheduled", "schedule", 5, 8),
+];
 /// Processes of one function. On Lambda the account's concurrent executions are the bound; further requests wait here.
 const MOST_PROCESSES: usize = 100;
 const POLL: Duration = Duration::from_millis(5);

@@ -13,13 +13,15 @@ use super::{World, id};
 use crate::{Fault, automation::AMPLE, aws::Received};
 
 impl World {
-    /// Delivers the due messages of the queue of executions, in batches, until each was tried once; returns the
+    /// Delivers the due messages of both queues of `run-tool`, in batches, until each was tried once; returns the
     /// number of failures.
     pub async fn run_queued(&self) -> usize {
         let mut failed = 0;
         let mut batches = Vec::new();
-        while let Some(batch) = self.aws.receive("executions", 0) {
-            batches.push(batch);
+        for queue in ["start-tools", "executions"] {
+            while let Some(batch) = self.aws.receive(queue, 0) {
+                batches.push(batch);
+            }
         }
         for batch in batches {
             failed += self.run_batch(batch).await;

@@ -90,14 +90,15 @@ async fn is_as_deployed(stack: &Stack, http: &reqwest::Client, wanted: &Deployme
     }
     assert_eq!(reserved, 4);
     let triggers = aws(stack, http, "lambda", "/2015-03-31/event-source-mappings/").await;
-    for (id, _) in template.resources("AWS::Lambda::EventSourceMapping") {
+    let queues = template.resources("AWS::SQS::Queue");
+    for (id, trigger) in template.resources("AWS::Lambda::EventSourceMapping") {
         let maximum = wanted.properties(id).unwrap()["ScalingConfig"]["MaximumConcurrency"].clone();
         let maximum = maximum.as_u64().unwrap_or_else(|| maximum.as_str().unwrap().parse().unwrap());
-        let function = format!("{name}-{}", id.strip_suffix("Trigger").unwrap());
-        let function = function.replace("RunTool", "run-tool").replace("RunLoop", "run-loop").to_lowercase();
+        let queue = trigger["EventSourceArn"]["Fn::GetAtt"].as_str().unwrap().strip_suffix(".Arn").unwrap();
+        let queue = queues[queue]["QueueName"]["Fn::Sub"].as_str().unwrap().replace("${AWS::StackName}", name);
         let mut there = triggers["EventSourceMappings"].as_array().unwrap().iter();
-        let there = there.find(|there| there["FunctionArn"].as_str().unwrap().ends_with(&format!(":{function}")));
-        assert_eq!(there.unwrap()["ScalingConfig"]["MaximumConcurrency"], maximum, "{function}");
+        let there = there.find(|there| there["EventSourceArn"].as_str().unwrap().ends_with(&format!(":{queue}")));
+        assert_eq!(there.unwrap()["ScalingConfig"]["MaximumConcurrency"], maximum, "{queue}");
     }
 }
 

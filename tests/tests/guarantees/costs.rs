@@ -100,7 +100,7 @@ async fn measured() -> BTreeMap<&'static str, Counted> {
         let id = before.rsplit('/').next().unwrap().to_owned();
 
         // Each message in a batch of its own, which costs the most.
-        let batch = world.aws.receive("executions", 0).unwrap();
+        let batch = world.aws.receive("start-tools", 0).unwrap();
         let both = of_batch(&world, batch).await;
         let each = Counted {
             read_units: both.read_units / 2.0,
@@ -110,7 +110,7 @@ async fn measured() -> BTreeMap<&'static str, Counted> {
             by_table: both.by_table.into_iter().map(|(table, units)| (table, units / 2.0)).collect(),
         };
         counted.insert("`run-tool`, a tool of the call's start", each);
-        let deadline = world.aws.receive("executions", 3).unwrap();
+        let deadline = world.aws.receive("start-tools", 3).unwrap();
         counted.insert("`run-tool`, the latest moment to tell", of_batch(&world, deadline).await);
 
         let update = json!({"type": "status-update", "status": "in-progress", "call": {"id": id}});

@@ -29,7 +29,7 @@ enum Service {
 
 const SERVICES: [Service; 5] = [Service::Aws, Service::Vapi, Service::Twilio, Service::Pipedream, Service::Llm];
 
-const QUEUES: [&str; 3] = ["executions", "runs", "scheduled"];
+const QUEUES: [&str; 4] = ["start-tools", "executions", "runs", "scheduled"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {

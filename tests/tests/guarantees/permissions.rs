@@ -49,17 +49,21 @@ fn note(permissions: &mut Permissions, function: &'static str, world: &mut World
 #[expect(clippy::too_many_lines, reason = "it is a list of paths")]
 async fn asked(own: bool) -> Permissions {
     let mut asked = Permissions::new();
-    let call_tool = vec![
+    let mut variables = vec![
         ("MCP_CALL_TOOL", "true".to_owned()),
         // No server is there; only the earlier AWS requests matter.
         ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),
         ("ALERT_SECRET", format!("{STACK}/alerts")),
     ];
+    if own {
+        // Its program is ahead of its variables, or is the one before: a start goes to the queue of `async` tools.
+        variables.push(("START_TOOLS_QUEUE_URL", String::new()));
+    }
     // The organization's own LLM.
     let own_llm = llm::Options { api_key: "own".to_owned(), ..llm::Options::default() };
     let claims = llm::start("127.0.0.1:0".parse().unwrap(), own_llm).unwrap();
     let open_hosts = vec![claims.address().to_string()];
-    let mut world = World::with(Options { variables: call_tool, open_hosts, ..Options::default() }).await;
+    let mut world = World::with(Options { variables, open_hosts, ..Options::default() }).await;
     if own {
         let secret = json!({"api_key": SECOND_PLATFORM_KEY, "webhook_bearer": world.options.webhook_bearer});
         world.own_key(&world.home, &secret);

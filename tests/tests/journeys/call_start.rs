@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod lost_answers;
+mod queues;
 
 use std::{
     collections::BTreeSet,
@@ -67,7 +68,7 @@ fn told(world: &World, call: &str) -> Vec<String> {
 
 /// The deadline for sending the results so far.
 async fn due(world: &World) {
-    let batch = world.aws.receive("executions", 3).unwrap();
+    let batch = world.aws.receive("start-tools", 3).unwrap();
     assert_eq!(world.run_batch(batch).await, 0);
 }
 
@@ -121,7 +122,7 @@ async fn the_same_call_again_gets_the_same_twiml_and_starts_nothing_twice() {
     let (one, other) = tokio::join!(world.send("call-start", &incoming), world.send("call-start", &incoming));
     let again = world.send("call-start", &incoming).await;
     assert_eq!((&one.body, &other.body), (&again.body, &again.body));
-    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (1, 2));
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("start-tools").len()), (1, 2));
     // Another call is another one.
     let another = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
     assert_ne!(call_id(&another), call_id(&one));
@@ -152,7 +153,7 @@ async fn a_request_without_twilios_signature_learns_and_starts_nothing() {
     assert_eq!(problems.len(), 1);
     let missing = signed(&world, &world.home, &[("CallSid".to_owned(), "CA1".to_owned())]);
     assert_eq!(world.send("call-start", &missing).await.wrong_fields(), ["From"]);
-    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("start-tools").len()), (0, 0));
     assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
     // Refused requests do not block Twilio's own.
     call_id(&world.send("call-start", &incoming).await);
@@ -195,7 +196,7 @@ async fn a_valid_signature_does_not_open_another_accounts_number() {
     let mut called = form(&other.twilio_sid, &other.phone_number);
     called.iter_mut().filter(|(name, _)| name == "Called").for_each(|(_, value)| value.clone_from(&home.phone_number));
     assert_eq!(world.send("call-start", &signed(&world, other, &called)).await.wrong_fields(), ["Called"]);
-    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("start-tools").len()), (0, 0));
     assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
 
     let theirs = form(&other.twilio_sid, &other.phone_number);
@@ -252,8 +253,9 @@ async fn a_signed_request_repeated_hours_later_begins_nothing() {
     let incoming = world.incoming(&world.caller(&phone(1)));
     let first = world.send("call-start", &incoming).await;
     call_id(&first);
-    let begun =
-        |world: &World| (asked_for_twiml(world), world.aws.rows("calls").len(), world.aws.messages("executions").len());
+    let begun = |world: &World| {
+        (asked_for_twiml(world), world.aws.rows("calls").len(), world.aws.messages("start-tools").len())
+    };
     assert_eq!(begun(&world), (1, 1, 2));
     for hours in [1, 30, 24 * 50] {
         hours_pass(&world, hours);
@@ -276,13 +278,13 @@ async fn a_call_whose_answer_is_not_known_is_taken_again_at_once_and_never_later
     // Twilio tries again while the caller is on the line.
     let at_once = world.send("call-start", &incoming.clone().within(Duration::from_secs(6))).await;
     call_id(&at_once);
-    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (2, 2));
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("start-tools").len()), (2, 2));
     for hours in [1, 30, 24 * 50] {
         hours_pass(&world, hours);
         let late = world.send("call-start", &incoming).await;
         assert_eq!((late.status, late.content_type.as_str()), (200, "text/xml"));
         assert!(late.body.as_str().unwrap().contains("<Say>"), "{}", late.body);
-        assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (2, 2), "after {hours} hours");
+        assert_eq!((asked_for_twiml(&world), world.aws.messages("start-tools").len()), (2, 2), "after {hours} hours");
     }
 }
 
@@ -314,7 +316,7 @@ async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
             assert_eq!(world.send("call-start", &world.incoming(&call)).await.body.as_str(), Some(twiml));
         }
     }
-    assert!(world.aws.rows("calls").is_empty() && world.aws.messages("executions").is_empty());
+    assert!(world.aws.rows("calls").is_empty() && world.aws.messages("start-tools").is_empty());
 }
 
 #[tokio::test]
@@ -328,9 +330,9 @@ async fn no_outage_of_ours_keeps_the_twiml_from_the_caller() {
         ("Query", "agent_tools", true),
         ("BatchGetItem", "tools", true),
         ("PutItem", "calls", true),
-        ("SendMessageBatch", "executions", true),
+        ("SendMessageBatch", "start-tools", true),
     ] {
-        let code = if on == "executions" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
+        let code = if on == "start-tools" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
         world.aws.inject(aws::Fault::new(action, on, aws::Trouble::Error(code)).times(9));
         let logs = Logs::capture();
         let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
@@ -350,7 +352,7 @@ async fn sqs_refusing_half_a_batch_is_asked_again_for_that_half() {
     }
     world.aws.refuse_messages(3);
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    assert_eq!(world.aws.messages("executions").len(), 6);
+    assert_eq!(world.aws.messages("start-tools").len(), 6);
     for name in ["a", "b", "c", "d", "e"] {
         answers(&crm, name, &json!(name));
     }
@@ -366,7 +368,7 @@ async fn one_of_five_tools_hangs_and_the_others_are_told_in_time() {
         lookup(&world, &crm, name).await;
     }
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    let hanging = world.aws.messages("executions")[2].to_string();
+    let hanging = world.aws.messages("start-tools")[2].to_string();
     for name in ["a", "b", "d", "e"] {
         answers(&crm, name, &json!(name));
     }
@@ -381,7 +383,7 @@ async fn one_of_five_tools_hangs_and_the_others_are_told_in_time() {
     assert_eq!(failed, 0);
     assert_eq!(in_time, [format!("{HEADING}\na: \"a\"\nb: \"b\"\nd: \"d\"\ne: \"e\"")]);
     // It follows on its own, once.
-    world.aws.post("executions", &hanging);
+    world.aws.post("start-tools", &hanging);
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(told(&world, &call)[1..], [format!("{HEADING}\nc: \"c\"")]);
     let timeline = world.calls(&format!("/{call}")).await.expect(200)["timeline"].clone();
@@ -397,20 +399,20 @@ async fn messages_delivered_twice_at_the_same_time_tell_once() {
     lookup(&world, &crm, "customer").await;
     world.attached(&preemptive_sms()).await;
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    for message in world.aws.messages("executions") {
+    for message in world.aws.messages("start-tools") {
         answers(&crm, "customer", &json!({"name": "Ana"}));
         if message["kind"] == "run" {
-            world.aws.post("executions", &message.to_string());
+            world.aws.post("start-tools", &message.to_string());
         } else {
             let twice = json!({"kind": "context_due", "organization_id": world.home.organization_id, "call_id": call});
             assert_eq!(message, twice);
         }
     }
-    let (one, rest) = (world.aws.receive("executions", 0).unwrap(), world.aws.messages("executions").len());
+    let (one, rest) = (world.aws.receive("start-tools", 0).unwrap(), world.aws.messages("start-tools").len());
     assert_eq!((world.run_batch(one).await, rest), (0, 1));
     assert_eq!((told(&world, &call).len(), world.twilio.messages().len()), (1, 1));
-    let due_again = world.aws.messages("executions")[0].to_string();
-    world.aws.post("executions", &due_again);
+    let due_again = world.aws.messages("start-tools")[0].to_string();
+    world.aws.post("start-tools", &due_again);
     due(&world).await;
     assert_eq!(told(&world, &call).len(), 1);
 }
@@ -509,7 +511,7 @@ async fn a_moment_of_trouble_at_vapi_costs_no_caller_the_call() {
             // The call that VAPI began before its answer was lost is the call.
             assert_eq!(world.vapi.calls_begun(), begun + 1, "{trouble:?}");
             assert_eq!(world.aws.row("calls", &call).unwrap()["id"], json!(call));
-            assert_eq!(world.aws.messages("executions").len(), 2 * (begun + 1), "{trouble:?}");
+            assert_eq!(world.aws.messages("start-tools").len(), 2 * (begun + 1), "{trouble:?}");
         }
     }
 }
@@ -573,10 +575,10 @@ async fn an_execution_delayed_too_long_by_an_outage_is_not_done() {
     let world = World::start().await;
     let sms = world.attached(&preemptive_sms()).await;
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    let mut run = world.aws.messages("executions").remove(0);
-    while world.aws.receive("executions", 3).is_some() {}
+    let mut run = world.aws.messages("start-tools").remove(0);
+    while world.aws.receive("start-tools", 3).is_some() {}
     run["queued_at"] = json!("2026-01-01T00:00:00.000Z");
-    world.aws.post("executions", &run.to_string());
+    world.aws.post("start-tools", &run.to_string());
     assert_eq!(world.run_queued().await, 0);
     assert!(world.twilio.messages().is_empty() && told(&world, &call).is_empty());
     let [ran] = &world.executions()[..] else { panic!("one run is one row") };
@@ -589,6 +591,6 @@ async fn an_agent_without_tools_for_the_start_of_a_call_sets_nothing_off() {
     let world = World::start().await;
     world.attached(&tests::ai_sms()).await;
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller("client:browser"))).await);
-    assert!(world.aws.messages("executions").is_empty());
+    assert!(world.aws.messages("start-tools").is_empty());
     assert_eq!(world.aws.row("calls", &call).unwrap()["caller_phone_number"], "client:browser");
 }

@@ -123,7 +123,7 @@ async fn a_call_waits_no_longer_than_it_must_and_no_longer_than_it_may() {
     assert!(answer.at.duration_since(began) < Duration::from_millis(2_000), "the only result was there early");
     let call = call_id(&answer);
     assert_eq!(variables(&world), [json!({"customer_result": {"name": "Ana"}})]);
-    assert!(told(&world, &call).is_empty() && world.aws.messages("executions").is_empty(), "nothing is left to tell");
+    assert!(told(&world, &call).is_empty() && world.aws.messages("start-tools").is_empty(), "nothing is left to tell");
 
     let (world, crm) = self::world(500, &["Customer"]).await;
     answers(&crm, "Customer", Fault::delay(3_000).with_body(json!("Ana")));
@@ -187,7 +187,7 @@ async fn an_effect_waits_for_the_call_and_a_call_that_never_is_leaves_none() {
 #[tokio::test]
 async fn an_outage_costs_the_variables_and_neither_the_call_nor_a_result() {
     for (action, on) in [
-        ("SendMessageBatch", "executions"),
+        ("SendMessageBatch", "start-tools"),
         ("PutItem", "calls"),
         ("GetItem", "calls"),
         ("UpdateItem", "calls"),
@@ -196,7 +196,7 @@ async fn an_outage_costs_the_variables_and_neither_the_call_nor_a_result() {
         let (world, crm) = world(400, &["Customer"]).await;
         answers(&crm, "Customer", Fault::body(json!("Ana")));
         answers(&crm, "Customer", Fault::body(json!("Ana")));
-        let code = if on == "executions" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
+        let code = if on == "start-tools" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
         let times = if action == "Query" { 9 } else { 4 };
         world.aws.inject(aws::Fault::new(action, on, aws::Trouble::Error(code)).times(times));
         let incoming = world.incoming(&world.caller(&phone(1)));
@@ -208,7 +208,7 @@ async fn an_outage_costs_the_variables_and_neither_the_call_nor_a_result() {
         let (answer, ()) = tokio::join!(world.send("call-start", &incoming), running);
         let call = call_id(&answer);
         world.aws.clear_faults();
-        while let Some(batch) = world.aws.receive("executions", 3) {
+        while let Some(batch) = world.aws.receive("start-tools", 3) {
             assert_eq!(world.run_batch(batch).await, 0);
         }
         let known = created(&world)[0].get("assistantOverrides").is_some();

@@ -178,7 +178,7 @@ async fn a_run_whose_time_is_over_is_not_listed() {
 #[tokio::test]
 async fn results_of_a_calls_start_are_kept_until_they_are_told() {
     let (world, call) = looked_up().await;
-    let messages = world.aws.messages("executions");
+    let messages = world.aws.messages("start-tools");
     assert_eq!(world.run_queued().await, 0);
     let row = world.aws.row("calls", &call).unwrap();
     assert!(row["context_injected_at"].is_string(), "{row}");
@@ -188,7 +188,7 @@ async fn results_of_a_calls_start_are_kept_until_they_are_told() {
     // Repeated messages send nothing again.
     let said = world.vapi.requests().len();
     for message in messages {
-        world.aws.post("executions", &message.to_string());
+        world.aws.post("start-tools", &message.to_string());
     }
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(world.vapi.requests().len(), said);

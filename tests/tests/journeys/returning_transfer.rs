@@ -94,8 +94,10 @@ impl Transfer {
 
     /// The contents of the messages to the call; those of the next seconds are delivered now.
     async fn told(&self, call: &str) -> Vec<String> {
-        while let Some(batch) = self.world.aws.receive("executions", 5) {
-            assert_eq!(self.world.run_batch(batch).await, 0);
+        for queue in ["start-tools", "executions"] {
+            while let Some(batch) = self.world.aws.receive(queue, 5) {
+                assert_eq!(self.world.run_batch(batch).await, 0);
+            }
         }
         let heard = self.world.vapi.heard(call).into_iter();
         heard.map(|message| message["message"]["content"].as_str().unwrap().to_owned()).collect()

@@ -155,7 +155,12 @@ fn resources(input: &Input, busiest: &Busiest) -> Vec<Resource> {
             busiest.at_once("call-start"),
             size("CallStartReservedConcurrency"),
         ),
-        resource("messages at `run-tool`", input.at_once("run-tool"), queued, size("RunToolMaximumConcurrency") * 10.0),
+        resource(
+            "messages at `run-tool`",
+            input.at_once("run-tool"),
+            queued,
+            size("StartToolsMaximumConcurrency") * 10.0,
+        ),
         resource(
             "executions of all functions",
             ["execute", "call-start", "run-tool", "calls"].iter().map(|name| input.at_once(name)).sum(),
@@ -209,6 +214,8 @@ fn the_page_has_the_figures_of_the_simulation() {
         assert!((simulated / computed - 1.0).abs() < 0.02, "{function}: {computed} computed, {simulated} simulated");
     }
     let largest = input.largest_share();
+    // Each may be the one slow tool of its batch.
+    let full = |maximum: &str| input.sizes[maximum] * 60.0 / 45.0;
     says(
         &scale,
         "### The load",
@@ -229,12 +236,14 @@ fn the_page_has_the_figures_of_the_simulation() {
     says(&scale, "### The first bottleneck", &expected);
     says(
         &scale,
-        "### The queue of `run-tool`",
+        "### The queue of calls' starts",
         &[
             format!("| messages a second | {:.0} |", calls * 3.0),
             format!("| messages in a batch, in the mean | {:.1} |", busiest.messages_in_a_batch),
             format!("| batches at work, at most | {:.0} |", busiest.batches),
             format!("| longest wait of a message, ms | {:.0} |", busiest.longest_wait * 1000.0),
+            format!("| tools of 45 s a minute that keep every batch | {:.0} |", full("StartToolsMaximumConcurrency")),
+            format!("| the same of `async` tools, at their queue | {:.0} |", full("RunToolMaximumConcurrency")),
         ],
     );
     says(&scale, "### Automations at nine o'clock", &at_nine(&input));

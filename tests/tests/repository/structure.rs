@@ -146,9 +146,14 @@ fn an_event_is_one_of_its_functions_routes() {
             assert_eq!(event["dry_run"], true, "{name}: an event that changes nothing");
             continue;
         }
-        if let Some((queue, _)) = triggers(&Template::read()).get(&name) {
-            let arn = format!("arn:aws:sqs:eu-central-1:123456789012:{}", queue_name(queue));
-            assert_eq!(event["Records"][0]["eventSourceARN"], arn, "{name}");
+        let triggers = triggers(&Template::read());
+        let queues: Vec<&String> =
+            triggers.iter().filter(|(_, (function, _))| *function == name).map(|(queue, _)| queue).collect();
+        if !queues.is_empty() {
+            let arns = queues
+                .iter()
+                .map(|queue| json!(format!("arn:aws:sqs:eu-central-1:123456789012:{}", queue_name(queue))));
+            assert!(arns.into_iter().any(|arn| event["Records"][0]["eventSourceARN"] == arn), "{name}: {queues:?}");
             continue;
         }
         let from_rest = event.get("resource").is_some();
@@ -188,12 +193,12 @@ fn scheduled(template: &Template) -> BTreeSet<String> {
     }))
 }
 
-/// Functions behind a queue, with the queue's logical id and the trigger's properties.
+/// By the queue's logical id: the function behind it, and the trigger's properties.
 fn triggers(template: &Template) -> BTreeMap<String, (String, Value)> {
     let mappings = template.resources("AWS::Lambda::EventSourceMapping");
     let triggers = mappings.values().map(|mapping| {
         let queue = mapping["EventSourceArn"]["Fn::GetAtt"].as_str().unwrap().strip_suffix(".Arn").unwrap();
-        (kebab_id(mapping["FunctionName"]["Ref"].as_str().unwrap()), (queue.to_owned(), (*mapping).clone()))
+        (queue.to_owned(), (kebab_id(mapping["FunctionName"]["Ref"].as_str().unwrap()), (*mapping).clone()))
     });
     triggers.collect()
 }
@@ -206,7 +211,8 @@ fn queue_name(id: &str) -> String {
 
 /// Functions without a waiting caller.
 fn unattended(template: &Template) -> BTreeSet<String> {
-    scheduled(template).into_iter().chain(triggers(template).into_keys()).chain(set(OPERATED)).collect()
+    let queued = triggers(template).into_values().map(|(function, _)| function);
+    scheduled(template).into_iter().chain(queued).chain(set(OPERATED)).collect()
 }
 
 /// Neither cfn-lint nor `CloudFormation` checks this: a message is not redelivered while its function may still run,
@@ -217,7 +223,7 @@ fn a_queue_fits_its_function() {
     let queues = template.resources("AWS::SQS::Queue");
     let usual = template.0["Globals"]["Function"]["Timeout"].as_u64().unwrap();
     let mut dead_letters = BTreeSet::new();
-    for (function, (queue, trigger)) in triggers(&template) {
+    for (queue, (function, trigger)) in triggers(&template) {
         let id = format!("{}Function", pascal(&function));
         let own = &template.resources("AWS::Serverless::Function")[id.as_str()]["Timeout"];
         let properties = queues[queue.as_str()];
@@ -239,8 +245,7 @@ fn a_queue_fits_its_function() {
         assert_eq!(alarm["Dimensions"][0]["Value"], json!({"Fn::GetAtt": format!("{dead}.QueueName")}), "{dead}");
         dead_letters.insert(dead.to_owned());
     }
-    let read_by_function = triggers(&template).into_values().map(|(queue, _)| queue);
-    let known: BTreeSet<String> = read_by_function.chain(dead_letters).collect();
+    let known: BTreeSet<String> = triggers(&template).into_keys().chain(dead_letters).collect();
     assert_eq!(set(queues.keys().copied()), known, "a queue is read by a function or holds dead letters");
     for (id, queue) in queues {
         assert_eq!(queue["SqsManagedSseEnabled"], true, "{id}");

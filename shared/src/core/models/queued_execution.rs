@@ -1,4 +1,4 @@
-//! Messages on the queue of executions.
+//! Messages to `run-tool`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

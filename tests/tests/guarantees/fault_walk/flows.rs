@@ -253,7 +253,8 @@ impl Scene {
     async fn work(&self) {
         match self.flow {
             Flow::ToolOfACall | Flow::Chat => {}
-            Flow::BackgroundTool | Flow::CallStart => self.deliver("executions", 30).await,
+            Flow::BackgroundTool => self.deliver("executions", 30).await,
+            Flow::CallStart => self.deliver("start-tools", 30).await,
             Flow::Event | Flow::PlacedCall | Flow::AgentRun => self.deliver("runs", 0).await,
             Flow::Approval => {
                 self.deliver("runs", 0).await;
@@ -270,7 +271,7 @@ impl Scene {
             let bodies = records.iter().map(|record| (queue, record["body"].as_str().unwrap().to_owned()));
             self.received.lock().unwrap().extend(bodies);
             match queue {
-                "executions" => self.world.run_batch(batch).await,
+                "start-tools" | "executions" => self.world.run_batch(batch).await,
                 "runs" => self.world.run_loop_batch(batch, AMPLE).await,
                 _ => self.world.run_scheduled_batch(batch).await,
             };

@@ -153,8 +153,8 @@ async fn an_outcome_that_is_recorded_slowly_does_not_delay_the_answer() {
     let answer = world.send("execute", &world.vapi_event(&call).within(Duration::from_secs(3))).await;
     answer.result();
     assert_eq!(world.aws.faults_left(), 0);
-    let writes = world.aws.dynamodb().into_iter().filter(|done| done.action == "UpdateItem");
-    let recorded = writes.filter(|done| done.on == ["idempotency"]).next_back().unwrap();
+    let mut writes = world.aws.dynamodb().into_iter().filter(|done| done.action == "UpdateItem");
+    let recorded = writes.rfind(|done| done.on == ["idempotency"]).unwrap();
     assert!(recorded.started > answer.at, "the answer waits for it");
     assert_eq!(world.aws.rows("idempotency")[0]["status"], "completed");
     assert_eq!(world.call_tool(&call).await.result(), answer.result());

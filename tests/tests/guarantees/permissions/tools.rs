@@ -204,6 +204,7 @@ pub(super) async fn run_tool(asked: &mut Permissions, world: &mut World, tools: 
     assert_eq!(world.run_queued().await, 0);
     note(asked, "run-tool", world);
     polled(asked, "run-tool", "executions");
+    polled(asked, "run-tool", "start-tools");
 }
 
 /// Settles a handmade intent of each kind.

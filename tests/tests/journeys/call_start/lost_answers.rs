@@ -26,7 +26,7 @@ async fn a_lost_answer_of_the_database_tells_a_late_result_once() {
         let world = world(&crm).await;
         lookup(&world, &crm, "customer").await;
         let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-        let late = world.aws.receive("executions", 0).unwrap();
+        let late = world.aws.receive("start-tools", 0).unwrap();
         due(&world).await;
         assert_eq!(told(&world, &call), [""; 0]);
         answers(&crm, "customer", &json!({"name": "Ana"}));

@@ -123,7 +123,7 @@ pub(crate) fn simulate(input: &Input) -> Busiest {
             }
         }
     }
-    let most_batches = input.sizes["RunToolMaximumConcurrency"] as usize;
+    let most_batches = input.sizes["StartToolsMaximumConcurrency"] as usize;
     let queue = take_messages(messages, most_batches, room);
     let mut busiest = Busiest {
         largest_organization: most(&Record::seconds(&largest, 1.0)),

@@ -26,16 +26,33 @@ async fn sizes_beyond_the_account_are_refused() {
     account.deploy(&[]).succeeded();
 
     account.set("executions", json!(1000));
-    account.set("reserved_by_others", json!(350));
+    account.set("reserved_by_others", json!(300));
     account.parameters(&sized(&account, 1000));
     account.deploy(&[]).failed_with(&[
         "This is in the way",
-        "reserve 600 executions together, which would leave 50 unreserved of the account's 1000",
+        "reserve 650 executions together, which would leave 50 unreserved of the account's 1000",
         "--desired-value 1050",
     ]);
-    account.set("reserved_by_others", json!(300));
+    account.set("reserved_by_others", json!(250));
     account.deploy(&[]).succeeded();
     // The stack's own reservations are part of the reserved ones now.
+    account.deploy(&[]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reservation_that_does_not_cover_the_queues_of_run_tool_is_refused() {
+    let account = Account::new().await;
+    account.set("executions", json!(1000));
+    let sizes = sized(&account, 1000);
+    // As a version with one queue had it.
+    let former = sizes.replace("RunToolReservedConcurrency=150", "RunToolReservedConcurrency=100");
+    assert_ne!(former, sizes);
+    account.parameters(&former);
+    account.deploy(&[]).failed_with(&[
+        "RunToolReservedConcurrency is 100, and StartToolsMaximumConcurrency and RunToolMaximumConcurrency give run-tool 150",
+        "as in infra/concurrency/1000",
+    ]);
+    account.parameters(&sizes);
     account.deploy(&[]).succeeded();
 }
 

@@ -40,8 +40,8 @@ pub(super) fn number(value: &Value) -> u64 {
     value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The reserved executions of each function, and the maximum concurrency of each queue.
-fn deployed(size: &Size) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+/// The reserved executions of each function, and each queue's trigger with its function and maximum concurrency.
+fn deployed(size: &Size) -> (BTreeMap<String, u64>, BTreeMap<String, (String, u64)>) {
     let template = Template::read();
     let given = size.given();
     let parameters: Vec<(&str, &str)> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -55,7 +55,7 @@ fn deployed(size: &Size) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
     let maxima = triggers.keys().map(|id| {
         let properties = deployment.properties(id).unwrap();
         let function = properties["FunctionName"]["Ref"].as_str().unwrap().to_owned();
-        (function, number(&properties["ScalingConfig"]["MaximumConcurrency"]))
+        ((*id).to_owned(), (function, number(&properties["ScalingConfig"]["MaximumConcurrency"])))
     });
     (reserved.collect(), maxima.collect())
 }
@@ -104,15 +104,15 @@ fn the_sizes_fit_their_accounts() {
         let (reserved, maxima) = deployed(&Size::of(account));
         let all: u64 = reserved.values().sum();
         assert!(all == 0 || account - all >= UNRESERVED, "{account}: {all} cannot be reserved");
-        for (function, maximum) in &maxima {
+        for (function, _) in maxima.values() {
+            let batches: u64 = maxima.values().filter(|(of, _)| of == function).map(|(_, maximum)| maximum).sum();
             let most = reserved.get(function).copied().unwrap_or(account - all);
-            assert!(
-                *maximum <= most,
-                "{account}: {function} is given {maximum} batches and may have {most} executions"
-            );
+            assert!(batches <= most, "{account}: {function} is given {batches} batches and may have {most} executions");
         }
+        // Tools of calls' starts are a part of calls, and do not wait.
+        let can_wait = |id: &str, function: &str| id != "StartToolsTrigger" && !reserved.contains_key(function);
         let shared: u64 =
-            maxima.iter().filter(|(function, _)| !reserved.contains_key(*function)).map(|(_, most)| most).sum();
+            maxima.iter().filter(|(id, (function, _))| can_wait(id, function)).map(|(_, (_, most))| most).sum();
         let (unreserved, in_background) = (account - all, shared + SETTLE_BY_SCHEDULE);
         // Functions without a reservation share the rest, including calls in small accounts.
         let most = if account == 10 { unreserved - 1 } else { unreserved / 2 };
@@ -122,7 +122,7 @@ fn the_sizes_fit_their_accounts() {
     }
     // AWS's fair queues need 30 messages in flight before one busy organization stands out and the others are served
     // first.
-    for (queue, batch) in [("RunTool", 10), ("RunLoop", 3), ("Schedule", 5)] {
+    for (queue, batch) in [("StartTools", 10), ("RunTool", 10), ("RunLoop", 3), ("Schedule", 5)] {
         let most = Size::of(100).parameters[&format!("{queue}MaximumConcurrency")];
         assert!(most * batch >= 30, "{queue}: {most} batches of {batch}");
     }
@@ -130,17 +130,19 @@ fn the_sizes_fit_their_accounts() {
 
 /// A number in the template, because an alarm cannot multiply a parameter.
 #[test]
-fn executions_wait_when_every_batch_is_full() {
+fn tools_wait_when_every_batch_is_full() {
     let template = Template::read();
     for account in ACCOUNTS {
         let size = Size::of(account);
         let given = size.given();
         let parameters: Vec<(&str, &str)> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let deployment = template.deployed(&parameters);
-        let [alarm, trigger] = ["ExecutionsWaitAlarm", "RunToolTrigger"].map(|id| deployment.properties(id).unwrap());
-        let batches = number(&trigger["ScalingConfig"]["MaximumConcurrency"]);
-        assert_eq!(number(&alarm["Threshold"]), batches * number(&trigger["BatchSize"]), "{account}");
-        assert_eq!((&alarm["Period"], &alarm["EvaluationPeriods"]), (&json!(60), &json!(3)), "{account}");
+        for ids in [["StartToolsWaitAlarm", "StartToolsTrigger"], ["ExecutionsWaitAlarm", "RunToolTrigger"]] {
+            let [alarm, trigger] = ids.map(|id| deployment.properties(id).unwrap());
+            let batches = number(&trigger["ScalingConfig"]["MaximumConcurrency"]);
+            assert_eq!(number(&alarm["Threshold"]), batches * number(&trigger["BatchSize"]), "{account} {ids:?}");
+            assert_eq!((&alarm["Period"], &alarm["EvaluationPeriods"]), (&json!(60), &json!(3)), "{account} {ids:?}");
+        }
     }
 }
 
@@ -175,10 +177,15 @@ fn the_page_has_the_sizes() {
 pub(super) fn table_row(account: u64) -> [u64; 4] {
     let page = read("docs/operations.md");
     let column = ACCOUNTS.iter().position(|other| *other == account).unwrap();
-    ["reserved in all", "unreserved", "of these, queues and `settle` use at most", "left for what is asked over HTTP"]
-        .map(|name| {
-            let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
-            let row = row.unwrap_or_else(|| panic!("docs/operations.md has no row of {name}"));
-            row.split('|').map(str::trim).nth(column + 2).unwrap().parse().unwrap()
-        })
+    [
+        "reserved in all",
+        "unreserved",
+        "of these, queues of what can wait and `settle` use at most",
+        "left for what is asked over HTTP",
+    ]
+    .map(|name| {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
+        let row = row.unwrap_or_else(|| panic!("docs/operations.md has no row of {name}"));
+        row.split('|').map(str::trim).nth(column + 2).unwrap().parse().unwrap()
+    })
 }

@@ -90,7 +90,8 @@ fn a_function_gets_the_variables_it_reads_and_no_other() {
 fn a_function_that_lacks_a_variable_does_not_start_and_names_it() {
     let required = |name: &str| {
         let ends = ["_SECRET", "_PREFIX", "_QUEUE_URL", "_ARN"];
-        ends.iter().any(|end| name.ends_with(end)) || name == "SCHEDULE_GROUP"
+        // An upgrade may change a program before its variables.
+        (name != "START_TOOLS_QUEUE_URL" && ends.iter().any(|end| name.ends_with(end))) || name == "SCHEDULE_GROUP"
     };
     for (name, wiring) in WIRINGS {
         for variable in wire(wiring, &[]).1 {

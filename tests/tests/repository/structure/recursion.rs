@@ -53,7 +53,7 @@ fn reached<'a>(sends_to: &'a BTreeMap<String, BTreeSet<String>>, from: &'a str) 
 fn functions_that_queues_lead_back_to_may_loop_and_no_others() {
     let template = Template::read();
     let receivers: BTreeMap<String, String> =
-        triggers(&template).into_iter().map(|(function, (queue, _))| (queue, function)).collect();
+        triggers(&template).into_iter().map(|(queue, (function, _))| (queue, function)).collect();
     let functions = template.resources("AWS::Serverless::Function");
     let receivers_of = |function: &Value| -> BTreeSet<String> {
         let role = function["Role"]["Fn::GetAtt"].as_str().unwrap().trim_end_matches(".Arn");

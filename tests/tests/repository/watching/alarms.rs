@@ -207,7 +207,7 @@ fn every_function_that_callers_services_and_chats_wait_for_says_when_there_was_n
     }
 }
 
-/// The start's tools are on a queue, but a caller is on the line, and few messages are no reason for `executions-wait`.
+/// The start's tools are on a queue, but a caller is on the line, and few messages are no reason for `start-tools-wait`.
 #[test]
 fn run_tool_says_when_there_was_no_room_for_three_minutes() {
     let template = Template::read();

@@ -48,9 +48,9 @@ async fn a_call_counts_by_the_callers_outcome() {
         ("UpdateItem", "idempotency", "incomplete"),
         ("Query", "agent_tools", "incomplete"),
         ("PutItem", "calls", "incomplete"),
-        ("SendMessageBatch", "executions", "incomplete"),
+        ("SendMessageBatch", "start-tools", "incomplete"),
     ] {
-        let code = if on == "executions" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
+        let code = if on == "start-tools" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
         world.aws.inject(aws::Fault::new(action, on, aws::Trouble::Error(code)).times(9));
         assert_eq!(incoming(&world, 3).await, [answer], "{action} {on}");
         world.aws.clear_faults();
