@@ -7,6 +7,7 @@ UNRESERVED = 100
 RESERVATIONS = ("ExecuteReservedConcurrency", "CallStartReservedConcurrency", "RunToolReservedConcurrency", "StreamReservedConcurrency")
 # The maxima of the queues that run-tool reads.
 OF_RUN_TOOL = ("StartToolsMaximumConcurrency", "RunToolMaximumConcurrency")
+QUEUES = (*OF_RUN_TOOL, "RunLoopMaximumConcurrency", "ScheduleMaximumConcurrency")
 LOG_ROLE = "ApiGatewayLogRole"
 # IAM's limit, and the length of the end that CloudFormation adds; it shortens the names of stack and role to fit.
 LONGEST_ROLE, ADDED = 64, 12
@@ -19,7 +20,7 @@ def problems(values, before, stack, sizes, source):
     `values` are all parameters of the deployment, `before` those of the present stack (none on a first deployment), `sizes` the
     values that AccountConcurrency can have, and `source` is the parameter file.
     """
-    return _of_run_tool(values, source) + _of_concurrency(values, before, sizes, source) + _of_log_role(values, before, stack, source)
+    return _of_run_tool(values, source) + _of_queues(values, source) + _of_concurrency(values, before, sizes, source) + _of_log_role(values, before, stack, source)
 
 
 def _of_run_tool(values, source):
@@ -31,6 +32,17 @@ def _of_run_tool(values, source):
             f"all three into {source} so that they fit, as in infra/concurrency/1000"
         ]
     return []
+
+
+def _of_queues(values, source):
+    size, batches = _number(values, "AccountConcurrency"), sum(_number(values, name) for name in QUEUES)
+    if batches <= size:
+        return []
+    # Calls would wait for queues.
+    return [
+        f"{', '.join(QUEUES[:-1])} and {QUEUES[-1]} give the queues {batches} batches at once, and AccountConcurrency is {size}: put the "
+        f"lines of infra/concurrency/{size} into {source}"
+    ]
 
 
 def _of_concurrency(values, before, sizes, source):

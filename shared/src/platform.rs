@@ -122,7 +122,7 @@ impl Platform {
     }
 
     /// Includes this process's cache.
-    pub fn organizations(&self) -> Result<&Organizations> {
+    fn organizations(&self) -> Result<&Organizations> {
         once(&self.organizations, || Ok(Organizations::new(self.database()?)))
     }
 
@@ -139,7 +139,7 @@ impl Platform {
 
     /// Verifies tokens where no authorizer does: issuer `JWT_ISSUER`, one of `JWT_AUDIENCE` (separated by commas),
     /// keys at `JWKS_URL` or at the address in the issuer's configuration.
-    pub fn token_verifier(&self) -> Result<TokenVerifier> {
+    fn token_verifier(&self) -> Result<TokenVerifier> {
         let issuer = self.environment.required("JWT_ISSUER")?;
         let audiences = self.environment.required("JWT_AUDIENCE")?;
         let audiences = audiences.split(',').map(|audience| audience.trim().to_owned()).collect();
@@ -168,13 +168,13 @@ impl Platform {
         Ok(self.environment.required("PIPEDREAM_SECRET")?)
     }
 
-    pub fn llm(&self) -> Result<Llm> {
+    fn llm(&self) -> Result<Llm> {
         Ok(Llm::new(self.http.clone(), self.outbound()?.clone()))
     }
 
     /// The platform's account at VAPI (`VAPI_SECRET`) and the organizations' own, whose secret names begin with
     /// `ORGANIZATION_SECRET_PREFIX`.
-    pub fn accounts(&self) -> Result<Accounts> {
+    fn accounts(&self) -> Result<Accounts> {
         let vapi = self.environment.required("VAPI_SECRET")?;
         let prefix = self.organization_secret_prefix()?;
         Ok(Accounts::new(self.organizations()?.clone(), self.secrets().clone(), vapi, prefix))
@@ -209,7 +209,7 @@ impl Platform {
         Ok(Assistants::new(self.vapi(), self.accounts()?))
     }
 
-    pub fn lifecycle(&self) -> Result<Lifecycle> {
+    fn lifecycle(&self) -> Result<Lifecycle> {
         self.lifecycle_with(Some(self.tokens()?))
     }
 
@@ -228,12 +228,12 @@ impl Platform {
         Ok(References::new(self.database()?, pipedream, self.secrets().clone(), self.outbound()?.clone()))
     }
 
-    pub fn stored_secrets(&self) -> Result<StoredSecrets> {
+    fn stored_secrets(&self) -> Result<StoredSecrets> {
         Ok(StoredSecrets::new(self.database()?, self.secrets().clone()))
     }
 
     /// Secret names begin with `ORGANIZATION_SECRET_PREFIX`.
-    pub fn hook_registry(&self) -> Result<HookRegistry> {
+    fn hook_registry(&self) -> Result<HookRegistry> {
         let (hooks, prefix) = (Hooks::new(self.database()?), self.organization_secret_prefix()?);
         Ok(HookRegistry::new(hooks, self.stored_secrets()?, self.secrets().clone(), prefix))
     }
@@ -265,11 +265,11 @@ impl Platform {
     }
 
     /// The queue of automation runs for `run-loop` (`RUNS_QUEUE_URL`).
-    pub fn runs_queue(&self) -> Result<Queue<QueuedRun>> {
+    fn runs_queue(&self) -> Result<Queue<QueuedRun>> {
         Ok(Queue::new(&self.aws, self.environment.required("RUNS_QUEUE_URL")?))
     }
 
-    pub fn run_queue(&self) -> Result<RunQueue> {
+    fn run_queue(&self) -> Result<RunQueue> {
         Ok(RunQueue { runs: AutomationRuns::new(self.database()?), queue: self.runs_queue()? })
     }
 
@@ -280,7 +280,7 @@ impl Platform {
 
     /// Watches the ends of runs. With `ALERT_HOOK_URL` owners hear of a pause there, signed with the key in
     /// `ALERT_SECRET`.
-    pub fn watch(&self) -> Result<FailurePause> {
+    fn watch(&self) -> Result<FailurePause> {
         let hook = match self.environment.optional("ALERT_HOOK_URL") {
             Some(url) => Some(AlertHook { url, secret: self.environment.required("ALERT_SECRET")? }),
             None => None,
@@ -292,7 +292,7 @@ impl Platform {
     }
 
     /// The queue that wakes `settle` before its schedule (`SETTLE_QUEUE_URL`).
-    pub fn settling(&self) -> Result<SettleWaker> {
+    fn settling(&self) -> Result<SettleWaker> {
         Ok(SettleWaker::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
     }
 
@@ -302,13 +302,13 @@ impl Platform {
     }
 
     /// Slow filters are left to `schedule`.
-    pub fn dispatch(&self) -> Result<Dispatch> {
+    fn dispatch(&self) -> Result<Dispatch> {
         let waiting = self.scheduled_queue()?;
         let events = Events::new(self.database()?);
         Ok(Dispatch { events, filters: self.event_filters()?, starter: self.run_starter()?, waiting })
     }
 
-    pub fn event_replays(&self) -> Result<EventReplays> {
+    fn event_replays(&self) -> Result<EventReplays> {
         let queue = self.scheduled_queue()?;
         let database = self.database()?;
         let (replays, events, hooks) = (Replays::new(database), Events::new(database), Hooks::new(database));
@@ -317,7 +317,7 @@ impl Platform {
 
     /// `EventBridge` Scheduler: schedules in the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to
     /// `SCHEDULED_QUEUE_ARN`, undeliverable ones to `SCHEDULED_DEAD_LETTERS_ARN`.
-    pub fn scheduler(&self) -> Result<Scheduler> {
+    fn scheduler(&self) -> Result<Scheduler> {
         let target = SchedulerTarget {
             group: self.environment.required("SCHEDULE_GROUP")?,
             role_arn: self.environment.required("SCHEDULE_ROLE_ARN")?,
@@ -374,7 +374,7 @@ impl Platform {
     /// The ceiling of one run on the platform's LLM key (`PLATFORM_RUN_COST`, 5, in the gateway's credits;
     /// `PLATFORM_RUN_SECONDS`, 3600), and the models that it may name: `LLM_MODEL`, and those of `PLATFORM_MODELS`
     /// (separated by commas; none).
-    pub fn run_ceilings(&self) -> Result<RunCeilings> {
+    fn run_ceilings(&self) -> Result<RunCeilings> {
         Ok(RunCeilings {
             models: iter::once(self.llm_model()).chain(self.environment.list("PLATFORM_MODELS")).collect(),
             cost: self.environment.parsed("PLATFORM_RUN_COST", 5.0)?,
@@ -400,7 +400,7 @@ impl Platform {
 
     /// The tools of agents that build automations. With `MCP_CALL_TOOL` (false) agents may also call every tool that
     /// they find.
-    pub fn agent_tools_for_clients(&self) -> Result<AgentTools> {
+    fn agent_tools_for_clients(&self) -> Result<AgentTools> {
         let caller = ToolCaller { catalogue: self.catalogue()?, executor: self.executor(self.idempotency()?)? };
         let wanted = self.environment.optional("MCP_CALL_TOOL").is_some_and(|wanted| wanted == "true");
         let automations = AutomationTools {
@@ -423,7 +423,7 @@ impl Platform {
 
     /// Variables and defaults: `PLANNER_FUNCTION_CALLING` (false), `TURN_COST` (1, on the platform's LLM key, in the gateway's
     /// credits), `TURN_SECONDS` (120), `THREAD_DAYS` (90).
-    pub fn turns(&self) -> Result<Turns> {
+    fn turns(&self) -> Result<Turns> {
         let database = self.database()?;
         let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;
         let function_calling =
@@ -453,13 +453,13 @@ impl Platform {
 
     /// The scopes that the MCP server requires of a token (`MCP_SCOPES`, separated by blanks; none), and the other
     /// origins whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
-    pub fn mcp_settings(&self) -> Result<McpSettings> {
+    fn mcp_settings(&self) -> Result<McpSettings> {
         let scopes = self.environment.optional("MCP_SCOPES");
         Ok(McpSettings { scopes, origins: self.environment.list("MCP_ORIGINS") })
     }
 
     /// The organizations' connections to services. Shared, because it caches Pipedream's answers.
-    pub fn connections(&self) -> Result<&Connections> {
+    fn connections(&self) -> Result<&Connections> {
         once(&self.connections, || {
             Ok(Connections::new(
                 self.organizations()?.clone(),
@@ -471,7 +471,7 @@ impl Platform {
         })
     }
 
-    pub fn deployment(&self) -> Result<Deployment> {
+    fn deployment(&self) -> Result<Deployment> {
         Ok(Deployment::new(
             Automations::new(self.database()?),
             // It asks polled sources.
@@ -484,11 +484,11 @@ impl Platform {
         ))
     }
 
-    pub fn event_hooks(&self) -> Result<EventHooks> {
+    fn event_hooks(&self) -> Result<EventHooks> {
         Ok(EventHooks { hooks: Hooks::new(self.database()?), services: Services::new(self.database()?) })
     }
 
-    pub fn automation_reader(&self) -> Result<AutomationReader> {
+    fn automation_reader(&self) -> Result<AutomationReader> {
         Ok(AutomationReader {
             automations: Automations::new(self.database()?),
             schedules: Schedules::new(self.database()?),
@@ -497,7 +497,7 @@ impl Platform {
     }
 
     /// Finds tools for agents. Shared, because it caches the services' tools.
-    pub fn discovery(&self) -> Result<&Discovery> {
+    fn discovery(&self) -> Result<&Discovery> {
         once(&self.discovery, || {
             let Catalogue { built_in, tools, services, connections } = self.catalogue()?;
             Ok(Discovery::new(services, tools, built_in, connections))

@@ -1,5 +1,5 @@
 /**
- * How many times longer `read` takes for eight times as much of `make(size)`: about 8 if the cost grows with the length, 64 if with its
+ * How many times longer `read` takes for 32 times as much of `make(size)`: about 32 if the cost grows with the length, 1,000 if with its
  * square. The best of some tries counts, for others use the machine, too.
  */
 export function growth(make, read, size) {
@@ -11,7 +11,7 @@ export function growth(make, read, size) {
     });
     return Math.min(...tries);
   };
-  const [short, long] = [make(size), make(8 * size)];
+  const [short, long] = [make(size), make(32 * size)];
   read(long);
   return best(long) / Math.max(best(short), 0.2);
 }

@@ -45,6 +45,7 @@ pub struct Deps {
     /// For changes at VAPI that executions ask for.
     pub intents: Intents,
     /// Where asynchronous executions wait for `run-tool`.
+    #[part(platform.executions_queue()?)]
     pub executions: Queue<Queued>,
 }
 

@@ -54,6 +54,7 @@ pub struct VoiceDeps {
     #[part(platform.executor_in_calls()?)]
     pub executor: Executor,
     /// Where asynchronous executions wait for `run-tool`.
+    #[part(platform.executions_queue()?)]
     pub executions: Queue<Queued>,
 }
 

@@ -52,13 +52,8 @@ pub(crate) async fn add(
 ) -> Result<()> {
     let organization = tool.organization_id;
     let line = json(&tool.label, answer).map(|json| StartedTool::line(&tool.label, json));
-    let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(ROW_WITHIN));
-    let added = loop {
-        match deps.calls.add_result(organization, call, execution, line.as_deref()).await? {
-            Added::NoCall if backoff.pause().await => {}
-            added => break added,
-        }
-    };
+    let within = deadline.at_most(ROW_WITHIN);
+    let added = deps.calls.add_result(organization, call, execution, line.as_deref(), within).await?;
     match added {
         // The call is over; the row records that nothing was sent.
         Added::Over(call) => send_results(deps, organization, &call, deadline).await,

@@ -56,6 +56,7 @@ pub struct Deps {
     /// Of the calls from which a caller returned.
     pub receipts: Receipts,
     /// Where tools wait that send results after a call, and results wait for their worker.
+    #[part(platform.executions_queue()?)]
     pub executions: Queue<Queued>,
 }
 

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use futures_util::join;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use shared::{
@@ -53,17 +54,28 @@ pub(crate) async fn take(deps: &Deps, asked: &WebhookRequest<'_>) -> Result<Repl
     done_for(Scheme::Twilio)
 }
 
-/// Notes that a message did not arrive, for receipts, and hands the status to the oldest active hook of Twilio's. Without one
-/// nothing listens.
+/// Hands a status to the oldest active hook of Twilio's, and notes for receipts that a message did not arrive.
 async fn take_status(deps: &Deps, organization: OrganizationId, status: &InboundEvent, work: &Work) -> Result<()> {
-    let [sid, state, code] = ["MessageSid", "MessageStatus", "ErrorCode"].map(|name| stop::field(status, name));
-    if let Some(undelivered) = Undelivered::of(state, code).filter(|_| !sid.is_empty()) {
-        deps.executions.note_undelivered(organization, sid, &undelivered, deps.kept).await?;
-    }
+    let (handed, noted) = join!(hand_over(deps, organization, status, work), note(deps, organization, status));
+    handed.and(noted)
+}
+
+/// Without a hook nothing listens.
+async fn hand_over(deps: &Deps, organization: OrganizationId, status: &InboundEvent, work: &Work) -> Result<()> {
     let hooks = deps.registry.hooks.of_service(organization, TWILIO).await?;
     match hooks.iter().find(|hook| hook.status == HookStatus::Active) {
         Some(hook) => Box::pin(crate::dispatch::dispatch(deps, hook, status, work)).await,
         None => Ok(()),
+    }
+}
+
+async fn note(deps: &Deps, organization: OrganizationId, status: &InboundEvent) -> Result<()> {
+    let [sid, state, code] = ["MessageSid", "MessageStatus", "ErrorCode"].map(|name| stop::field(status, name));
+    match Undelivered::of(state, code) {
+        Some(undelivered) if !sid.is_empty() => {
+            deps.executions.note_undelivered(organization, sid, &undelivered, deps.kept).await
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Macros that declare routes, bodies, answers, names, rows and a function's parts: `#[operation]`, `#[derive(Body)]`,
 //! `#[derive(Described)]`, `#[derive(Names)]`, `#[skip_serializing_none]` and `#[derive(Parts)]`.
 //!
-//! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs`, `described.rs` and `names.rs`.
+//! Their expansions use `shared/src/entry/http/operation.rs`, `shared/src/core/declared.rs`, `described.rs` and `names.rs`, and
+//! `shared/src/platform/parts.rs`.
 
 mod names;
 mod operation;
@@ -61,7 +62,8 @@ pub fn names(item: TokenStream) -> TokenStream {
     names::names(&item).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Above `#[derive(Serialize)]`: leaves out each `None` of the struct, unless the field says otherwise.
+/// Above `#[derive(Serialize)]`: leaves out each `None` of the struct, unless the field says otherwise, and reads an absent one as
+/// `None`.
 #[proc_macro_attribute]
 pub fn skip_serializing_none(_: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemStruct);

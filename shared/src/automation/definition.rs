@@ -422,7 +422,7 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> (Autom
     if actions.is_none() {
         members.refuse(&["catch"], "a prompt has no actions that could fail");
     }
-    members.get("catch");
+    members.know("catch");
     let prompt: Map<String, Value> = PROMPT_FIELDS
         .into_iter()
         .filter_map(|name| members.get(name).map(|value| (name.to_owned(), value.clone())))

@@ -57,7 +57,8 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         self.given(name).is_some_and(Value::is_null)
     }
 
-    fn know(&mut self, name: &'static str) {
+    /// Keeps the field from being reported as unknown.
+    pub(crate) fn know(&mut self, name: &'static str) {
         if !self.known.contains(&name) {
             self.known.push(name);
         }

@@ -12,7 +12,7 @@ use crate::{
     discovery::Discovery,
     http::{Access, TokenVerifier},
     lifecycle::{Attachments, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets},
-    models::{Queued, QueuedRun, RunCeilings},
+    models::{QueuedRun, RunCeilings},
     receipts::Receipts,
     store::{
         Agents, Approvals, AuditLog, AutomationMemory, AutomationRuns, Automations, Budgets, Calls, DoNotCallList,
@@ -43,9 +43,9 @@ impl Platform {
     }
 }
 
-macro_rules! tables {
-    ($($table:ident),+ $(,)?) => {
-        parts! { platform: $($table = platform.database().map($table::new);)+ }
+macro_rules! of_database {
+    ($($part:ident),+ $(,)?) => {
+        parts! { platform: $($part = platform.database().map($part::new);)+ }
     };
 }
 
@@ -70,7 +70,6 @@ parts! { platform:
     Organizations = platform.organizations().cloned();
     Outbound = platform.outbound().cloned();
     Pipedream = Ok(platform.pipedream());
-    Queue<Queued> = platform.executions_queue();
     Queue<QueuedRun> = platform.runs_queue();
     References = platform.references();
     RunCeilings = platform.run_ceilings();
@@ -88,7 +87,7 @@ parts! { platform:
     Vapi = Ok(platform.vapi());
 }
 
-tables! {
+of_database! {
     Agents, Approvals, AuditLog, AutomationMemory, AutomationRuns, Automations, Calls, DoNotCallList, Erasure, Events, Executions,
     Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, PhoneNumbers, Quotas, Receipts, Schedules, Services,
     ToolAttachments, Tools,

@@ -176,6 +176,9 @@ impl ToolAttachments {
     }
 
     /// Removes up to [`REMOVED_AT_ONCE`] attachments of an agent in one transaction; attachments already gone are skipped.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for a lost lease.
     pub async fn remove(
         &self,
         organization: OrganizationId,

@@ -125,13 +125,34 @@ impl Calls {
         self.table.put(call)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
 
-    /// Adds the outcome of a call-start tool: a line for the model, or `None`. The first outcome of an execution wins.
+    /// Adds the outcome of a call-start tool: a line for the model, or `None`. The first outcome of an execution wins. Until `deadline`
+    /// it waits for a missing row and for the end of an outage.
     pub async fn add_result(
         &self,
         organization: OrganizationId,
         call: &CallId,
         execution: ExecutionId,
         line: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Added> {
+        let worker = Uuid::new_v4().to_string();
+        let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
+        loop {
+            match self.try_to_add(organization, call, execution, line, &worker).await {
+                Ok(Added::NoCall) if backoff.pause().await => {}
+                Err(outage) if outage.is_outage() && backoff.pause().await => {}
+                added => return added,
+            }
+        }
+    }
+
+    async fn try_to_add(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        execution: ExecutionId,
+        line: Option<&str>,
+        worker: &str,
     ) -> Result<Added> {
         const NEW: &str = "attribute_not_exists(#results.#execution)";
         let add = |change: &str, condition: &str| {
@@ -147,10 +168,9 @@ impl Calls {
             && row.contains_key("context_taken_at")
             && !row.contains_key("ended_at")
         {
-            let worker = Uuid::new_v4().to_string();
             let late =
                 add(" ADD #late_results_by :workers", &format!("({NEW} OR contains(#late_results_by, :worker))"));
-            let workers = AttributeValue::Ss(vec![worker.clone()]);
+            let workers = AttributeValue::Ss(vec![worker.to_owned()]);
             added = late.with([(":worker", text(worker)), (":workers", workers)]).attempt().await?;
         }
         match added {

@@ -107,6 +107,7 @@ pub struct Executed {
 #[derive(Clone, Copy)]
 struct CheckedRequest<'a> {
     tool: &'a ActionTool,
+    /// Its arguments are unchecked.
     request: ExecutionRequest<'a>,
     context: &'a CallContext<'a>,
     arguments: &'a Map<String, Value>,

@@ -108,7 +108,7 @@ pub struct Evidence {
 
 impl Evidence {
     pub const fn proves(&self) -> bool {
-        is_done(self.status)
+        matches!(self.status, ExecutionStatus::Succeeded | ExecutionStatus::Partial)
     }
 }
 
@@ -141,7 +141,7 @@ impl Receipts {
         ids.sort_unstable();
         ids.dedup();
         let sids: Vec<String> =
-            record.executions.iter().flat_map(accepted).filter_map(|recipient| recipient.sid).collect();
+            record.executions.iter().flat_map(recipients).filter_map(|recipient| recipient.sid).collect();
         let tools = self.tools.get_many(organization, &ids, deadline);
         let undelivered = self.executions.undelivered(organization, &sids, deadline);
         let (tools, undelivered) = try_join!(tools, undelivered)?;
@@ -291,16 +291,25 @@ impl ReceiptLine {
     }
 
     fn take_back(&mut self, execution: &Execution, undelivered: &HashMap<String, Undelivered>) {
-        let lost = |recipient: &RecipientOutcome| undelivered.get(recipient.sid.as_ref()?);
-        let accepted = accepted(execution);
-        let why: Vec<String> = accepted.iter().filter_map(lost).map(Undelivered::why).collect();
-        let Some(first) = why.first().filter(|_| is_done(self.status)) else { return };
-        self.status = if why.len() == accepted.len() { ExecutionStatus::Failed } else { ExecutionStatus::Partial };
-        let messages = match accepted.len() {
-            1 => "The message was".to_owned(),
-            all => format!("{} of {all} messages were", why.len()),
+        let recipients = recipients(execution);
+        let sent: Vec<&String> = recipients.iter().filter_map(|recipient| recipient.sid.as_ref()).collect();
+        let lost: Vec<&Undelivered> = sent.iter().filter_map(|sid| undelivered.get(*sid)).collect();
+        let done = matches!(self.status, ExecutionStatus::Succeeded | ExecutionStatus::Partial);
+        let Some(first) = lost.first().filter(|_| done) else { return };
+        let others = |state| recipients.iter().any(|recipient| recipient.sid.is_none() && recipient.state == state);
+        self.status = if lost.len() < sent.len() || others(RecipientState::AlreadySent) {
+            ExecutionStatus::Partial
+        } else if others(RecipientState::Unknown) {
+            ExecutionStatus::Unknown
+        } else {
+            ExecutionStatus::Failed
         };
-        self.reason = Some(format!("{messages} not delivered (Twilio: {first})."));
+        let messages = match sent.len() {
+            1 => "The message was".to_owned(),
+            all => format!("{} of {all} messages were", lost.len()),
+        };
+        let why = format!("{messages} not delivered (Twilio: {}).", first.why());
+        self.reason = Some(self.reason.take().map_or(why.clone(), |earlier| format!("{earlier} {why}")));
     }
 
     fn of(execution: &Execution, tool: Option<&Tool>) -> Self {
@@ -320,15 +329,9 @@ impl ReceiptLine {
     }
 }
 
-fn accepted(execution: &Execution) -> Vec<RecipientOutcome> {
-    let answer = execution.result.as_ref().and_then(Value::as_object);
-    let mut recipients = answer.map(RecipientOutcome::of_recorded).unwrap_or_default();
-    recipients.retain(|recipient| recipient.state != RecipientState::NotSent);
-    recipients
-}
-
-const fn is_done(status: ExecutionStatus) -> bool {
-    matches!(status, ExecutionStatus::Succeeded | ExecutionStatus::Partial)
+fn recipients(execution: &Execution) -> Vec<RecipientOutcome> {
+    let listed = execution.result.as_ref().and_then(|result| result.get("recipients"));
+    listed.and_then(|listed| Vec::deserialize(listed).ok()).unwrap_or_default()
 }
 
 /// `None` for a configuration of a newer version.

@@ -153,12 +153,8 @@ async fn a_message_that_twilio_does_not_deliver_is_not_done() {
     world.incoming_call(&world.home, CALL, &phone(1));
     world.call_tool(&call).await.result();
     let row = world.executions().remove(0);
-    let sids: Vec<Value> = row["result"]["result"]["recipients"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|recipient| recipient["sid"].clone())
-        .collect();
+    let sids: Vec<Value> =
+        row["result"]["recipients"].as_array().unwrap().iter().map(|recipient| recipient["sid"].clone()).collect();
     status(&world, &sids[0], "delivered").await;
     assert_eq!(receipt(&world).await["done"][0]["status"], "succeeded");
     for _twice in 0..2 {
@@ -175,6 +171,19 @@ async fn a_message_that_twilio_does_not_deliver_is_not_done() {
         (ids(&lost["failed"]), &lost["failed"][0]["status"]),
         (vec![row["id"].as_str().unwrap()], &json!("failed"))
     );
+    let unknown = json!({
+        "error": "It is not known whether it reached the second.",
+        "result": {"recipients": [{"to": "[1]", "state": "sent", "sid": sids[0]}, {"to": "[2]", "state": "unknown"}]},
+    });
+    let partial = execution(&world, row["tool_id"].as_str().unwrap(), "partial", &unknown);
+    let unclear = receipt(&world).await;
+    assert_eq!(ids(&unclear["unknown"]), [&partial]);
+    let why = unclear["unknown"][0]["reason"].as_str().unwrap();
+    assert!(
+        why.starts_with("It is not known") && why.ends_with("not delivered (Twilio: failed, error 30003)."),
+        "{why}"
+    );
+    world.aws.delete("executions", &partial);
     // The entries are nobody's executions.
     assert_eq!(world.calls(&format!("/{CALL}/executions")).await.expect(200)["items"].as_array().unwrap().len(), 1);
 }

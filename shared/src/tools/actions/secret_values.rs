@@ -178,6 +178,7 @@ fn holds_mask(value: &Value) -> bool {
 }
 
 impl ToolAction {
+    /// In an order that does not depend on the values: masked copies are zipped with it.
     fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
         match self {
             Self::ApiRequest(action) => action.fixed_values(),

@@ -45,6 +45,7 @@ const STOP_WORDS: &str = "about all am an and any are as at be by can could do d
 pub struct Segment {
     /// `None` for built-in tools.
     pub service: Option<Service>,
+    /// `None` if they could not be read.
     pub triggers: Option<TriggerKinds>,
     pub tools: Vec<ListedTool>,
     words: Postings,

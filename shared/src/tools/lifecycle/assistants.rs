@@ -99,7 +99,8 @@ impl Assistants {
         Ok(asked.into_iter().filter(|(_, present)| !present).map(|(id, _)| id).collect())
     }
 
-    pub(super) async fn compare(
+    /// Reads and corrects the model under the agent's lease. A missing assistant needs no change.
+    pub(super) async fn correct_under_lease(
         &self,
         agent: &Agent,
         wanted: &[&str],

@@ -276,7 +276,7 @@ impl Attachments {
                     self.follow(agent, row, external_tool_id, deadline).await?;
                     return Ok(Progress::Settled("the tool was attached again since"));
                 }
-                self.assistants.compare(agent, &[], &[external_tool_id], deadline).await?;
+                self.assistants.correct_under_lease(agent, &[], &[external_tool_id], deadline).await?;
                 if let Some(row) = row {
                     let tool = found(self.tools.get(organization, *tool_id).await)?;
                     self.agent_tools.detach(&row, tool.as_ref(), lease, None).await?;
@@ -288,7 +288,7 @@ impl Attachments {
                 rows.retain(|row| row.is_vapi_attached);
                 let tools = self.tools.get_all(organization, &tool_ids(&rows), deadline).await?;
                 let wanted: Vec<&str> = tools.iter().filter_map(|tool| tool.external_tool_id.as_deref()).collect();
-                self.assistants.compare(agent, &wanted, &[], deadline).await?;
+                self.assistants.correct_under_lease(agent, &wanted, &[], deadline).await?;
                 "the assistant has the tools that are left"
             }
             _ => return Err(Error::internal("the intent is of no agent")),
@@ -312,7 +312,7 @@ impl Attachments {
         // VAPI may know the tool by another id now.
         let attached = tool.and_then(|tool| tool.external_tool_id);
         let wanted: Vec<&str> = attached.as_deref().into_iter().collect();
-        self.assistants.compare(agent, &wanted, &[former], deadline).await?;
+        self.assistants.correct_under_lease(agent, &wanted, &[former], deadline).await?;
         Ok(attached.is_some())
     }
 
@@ -395,7 +395,7 @@ impl Attachments {
     ) -> Result<()> {
         let acquired = self.agents.acquire(row.organization_id, row.agent_id, deadline).await;
         let Some((agent, lease)) = found(acquired)? else { return Ok(()) };
-        let corrected = self.assistants.compare(&agent, wanted, unwanted, deadline).await;
+        let corrected = self.assistants.correct_under_lease(&agent, wanted, unwanted, deadline).await;
         release(lease.release()).await;
         corrected
     }

@@ -70,6 +70,7 @@ impl Edit {
         }
     }
 
+    /// Keeps fields of the row that only a newer version knows.
     pub(super) fn keep_unknown(&self, before: &Tool, after: &mut Tool) {
         let known = self.known.to_json();
         if before.config_metadata == known {

@@ -85,6 +85,7 @@ impl ExternalTools {
         Ok(Some(says && *of("url") == url && *of("parameters") == parameters))
     }
 
+    /// False if VAPI has no such tool; none is created.
     pub(super) async fn reissue(&self, tool: &Tool, deadline: Deadline) -> Result<bool> {
         let Some(id) = &tool.external_tool_id else { return Ok(false) };
         let config = ToolConfig::stored(tool)?;

@@ -159,6 +159,7 @@ impl HookRegistry {
         Ok(())
     }
 
+    /// Secrets that were deleted by hand are skipped.
     pub async fn secrets(&self, hook: &Hook) -> Result<Vec<HookSecret>> {
         let mut secrets = Vec::with_capacity(hook.secrets.len());
         for secret in &hook.secrets {

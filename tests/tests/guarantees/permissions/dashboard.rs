@@ -63,6 +63,7 @@ pub(super) async fn calls(world: &World, claims: &Standin<Llm>) {
         &json!({
             "id": uuid::Uuid::now_v7().to_string(), "organization_id": organization, "tool_id": organization,
             "call_id": "call-1", "organization_call": format!("{organization}#call-1"), "status": "succeeded",
+            "result": {"recipients": [{"to": "[1]", "state": "sent", "sid": "SM9"}]},
             "started_at": Timestamp::now(), "duration_ms": 7, "expires_at": Timestamp::now().as_seconds() + 86_400,
         }),
     );

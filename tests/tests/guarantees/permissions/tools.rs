@@ -163,6 +163,7 @@ pub(super) async fn run_tool(asked: &mut Permissions, world: &mut World, tools: 
         "id": uuid::Uuid::now_v7(), "organization_id": home, "history_of": home, "organization_call": format!("{home}#over"),
         "tool_id": sms["id"], "status": "succeeded", "started_at": "2026-11-20T16:20:52.123Z", "duration_ms": 7,
         "expires_at": 4_000_000_000_i64,
+        "result": {"recipients": [{"to": "[1]", "state": "sent", "sid": "SM9"}]},
     });
     world.aws.put("executions", &done);
     world.restart();

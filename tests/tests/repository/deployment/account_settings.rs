@@ -57,6 +57,23 @@ async fn a_reservation_that_does_not_cover_the_queues_of_run_tool_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn queues_that_take_more_than_the_account_has_are_refused() {
+    let account = Account::new().await;
+    account.set("executions", json!(10));
+    let sizes = sized(&account, 10);
+    // As a version with one queue less had it.
+    let former = sizes.replace("StartToolsMaximumConcurrency=2\n", "");
+    assert_ne!(former, sizes);
+    account.parameters(&former);
+    account.deploy(&[]).failed_with(&[
+        "ScheduleMaximumConcurrency give the queues 14 batches at once, and AccountConcurrency is 10",
+        "put the lines of infra/concurrency/10 into",
+    ]);
+    account.parameters(&sizes);
+    account.deploy(&[]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_role_of_api_gateways_logs_is_neither_replaced_nor_missing() {
     let account = Account::new().await;
     account.set("log_role", json!(OTHERS_ROLE));

@@ -106,6 +106,20 @@ fn an_alarm_has_a_recipient_and_a_next_step() {
 }
 
 #[test]
+fn the_costs_count_each_queue_that_a_function_reads() {
+    let (page, template) = (read(PAGE), Template::read());
+    let triggers = template.resources("AWS::Lambda::EventSourceMapping").len();
+    // 650,000 requests at $0.40 a million.
+    let cents = 26 * triggers;
+    let said = format!(
+        "ask {triggers} queues all the time: about 650,000 requests each | {}.{:02} |",
+        cents / 100,
+        cents % 100
+    );
+    assert!(page.contains(&said), "{PAGE} does not say: {said}");
+}
+
+#[test]
 fn the_topic_is_encrypted_with_a_key_that_alarms_may_use() {
     let template = Template::read();
     let topic = &resource(&template, "AlarmTopic")["Properties"];

@@ -38,7 +38,7 @@ const A_CHOICE: &str = "{\"id\": \"decide\", \"choose\": [{\"when\": {\"path\", 
 
 const A_PAUSE: &str = "{\"id\": \"pause\", \"wait\": {\"minutes\": 30}}";
 
-type Names = BTreeSet<String>;
+type SeenNames = BTreeSet<String>;
 
 pub(in crate::automation::definition) struct StepReader<'v> {
     variables: &'v Map<String, Value>,
@@ -57,8 +57,9 @@ impl<'v> StepReader<'v> {
 
     /// The `actions` of the definition, and its `catch`.
     pub(in crate::automation::definition) fn read(&mut self, members: &mut Members<'_, '_>) -> (Vec<Step>, Vec<Step>) {
-        let mut names = Names::new();
+        let mut names = SeenNames::new();
         let steps = self.list(members, "actions", false, &mut names);
+        // A catch counts as a step around its list.
         self.depth = 1;
         let catch = self.catch(members, &names);
         if self.count > MOST_ACTIONS {
@@ -73,7 +74,7 @@ impl<'v> StepReader<'v> {
     }
 
     /// Actions after a failure, which see it as `error`.
-    fn catch(&mut self, members: &mut Members<'_, '_>, names: &Names) -> Vec<Step> {
+    fn catch(&mut self, members: &mut Members<'_, '_>, names: &SeenNames) -> Vec<Step> {
         if members.get("catch").is_none() {
             return Vec::new();
         }
@@ -92,7 +93,13 @@ impl<'v> StepReader<'v> {
     }
 
     /// The steps in a field, if it is given. `names`: outputs and items that can be seen there.
-    fn list(&mut self, members: &mut Members<'_, '_>, field: &str, may_be_empty: bool, names: &mut Names) -> Vec<Step> {
+    fn list(
+        &mut self,
+        members: &mut Members<'_, '_>,
+        field: &str,
+        may_be_empty: bool,
+        names: &mut SeenNames,
+    ) -> Vec<Step> {
         let Some(value) = members.present(field) else { return Vec::new() };
         let place = members.path(field);
         let list = match value.as_array() {
@@ -128,7 +135,7 @@ impl<'v> StepReader<'v> {
         steps
     }
 
-    fn step(&mut self, members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<Step> {
+    fn step(&mut self, members: Members<'_, '_>, index: usize, names: &mut SeenNames) -> Option<Step> {
         let has = |name: &str| members.present(name).is_some();
         if has("for_each") {
             return self.for_each(members, index, names).map(Step::ForEach);
@@ -184,7 +191,7 @@ impl<'v> StepReader<'v> {
         name: Option<&String>,
         field: &str,
         index: usize,
-        names: &mut Names,
+        names: &mut SeenNames,
         members: &mut Members<'_, '_>,
     ) {
         let Some(name) = name else { return };
@@ -199,7 +206,7 @@ impl<'v> StepReader<'v> {
         }
     }
 
-    fn action(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Action {
+    fn action(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut SeenNames) -> Action {
         let id = Self::id(&mut members, index);
         let tool = members.required_text("tool", LONGEST_TOOL, "\"slack_post_message\"");
         let (parameters_field, parameters) = members.get_either("parameters", "params");
@@ -214,7 +221,7 @@ impl<'v> StepReader<'v> {
         let on_error = on_error(&mut members);
         let retries = members.whole("retries", &(0..=MOST_RETRIES), "2").unwrap_or_default();
         let retries = u32::try_from(retries).unwrap_or_default();
-        members.get("catch");
+        members.know("catch");
         members.finish();
         self.take_id(id.as_ref(), index, &mut members);
         self.take_name(output_as.as_ref(), "output_as", index, names, &mut members);
@@ -235,7 +242,7 @@ impl<'v> StepReader<'v> {
         }
     }
 
-    fn for_each(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<ForEach> {
+    fn for_each(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut SeenNames) -> Option<ForEach> {
         let id = Self::id(&mut members, index);
         let list = list_of_items(&mut members);
         let item = members.text("as", LONGEST_ID, "\"row\"");
@@ -280,13 +287,13 @@ impl<'v> StepReader<'v> {
         })
     }
 
-    fn choose(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<Choose> {
+    fn choose(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut SeenNames) -> Option<Choose> {
         const BRANCHES: &str = "[{\"when\": {\"path\", \"op\", \"value\"}, \"actions\": [...]}]";
         let id = Self::id(&mut members, index);
         members.refuse(&["tool", "parameters", "params", "output_as"], "a choice has them in its actions");
         members.refuse(&["condition"], "each branch has its own condition in when");
         let branches = members.required("choose", BRANCHES);
-        members.get("otherwise");
+        members.know("otherwise");
         self.take_id(id.as_ref(), index, &mut members);
         let before = names.clone();
         let (place, branches) = (members.path("choose"), branches?);
@@ -317,7 +324,7 @@ impl<'v> StepReader<'v> {
         Some(Choose { pointer: members.place().to_owned(), id: id?, branches: read, otherwise, catch })
     }
 
-    fn wait(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut Names) -> Option<Wait> {
+    fn wait(&mut self, mut members: Members<'_, '_>, index: usize, names: &mut SeenNames) -> Option<Wait> {
         let id = Self::id(&mut members, index);
         let condition = condition(&mut members, "condition");
         members.refuse(&["tool", "parameters", "params"], "a pause calls no tool");
