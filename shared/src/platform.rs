@@ -453,9 +453,9 @@ impl Platform {
 
     /// The scopes that the MCP server requires of a token (`MCP_SCOPES`, separated by blanks; none), and the other
     /// origins whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
-    fn mcp_settings(&self) -> Result<McpSettings> {
+    fn mcp_settings(&self) -> McpSettings {
         let scopes = self.environment.optional("MCP_SCOPES");
-        Ok(McpSettings { scopes, origins: self.environment.list("MCP_ORIGINS") })
+        McpSettings { scopes, origins: self.environment.list("MCP_ORIGINS") }
     }
 
     /// The organizations' connections to services. Shared, because it caches Pipedream's answers.

@@ -66,7 +66,7 @@ parts! { platform:
     HookRegistry = platform.hook_registry();
     Lifecycle = platform.lifecycle();
     Llm = platform.llm();
-    McpSettings = platform.mcp_settings();
+    McpSettings = Ok(platform.mcp_settings());
     Organizations = platform.organizations().cloned();
     Outbound = platform.outbound().cloned();
     Pipedream = Ok(platform.pipedream());
