@@ -237,3 +237,30 @@ test('a chat that is left while it opens reads and sends nothing more', async ()
   await starting;
   assert.deepEqual([asking.asked, isKept()], [[], 'm1']);
 });
+
+test('a decision that may not have arrived says why, while the conversation waits for it', async () => {
+  const asks = (id) => [started, snapshot(question), { ...finished, outcome: { type: 'interrupt', interrupts: [{ id, message: 'May I call Send?', metadata: { tool: 'send', label: 'Send', shows: [], arguments: {} } }] } }];
+  const gateway = new Refused(503, '', 'The service has a problem of its own. Try again in a moment.');
+  for (const [failure, says] of [[gateway, gateway.message], [new Unreachable(), new Unreachable().message], [new BrokenOff(), 'The answer broke off.']]) {
+    const { chat, state } = await opened({ histories: [asks('i'), asks('i')], runs: [[failure]] });
+    await chat.decide(true);
+    assert.deepEqual([state.get().conversation.waiting.id, state.get().notice], ['i', { text: says, kind: 'problem' }]);
+  }
+  for (const after of [asks('j'), [started, snapshot(question, { id: 'a', role: 'assistant', content: 'Sent.' }), finished]]) {
+    const { chat, state } = await opened({ histories: [asks('i'), after], runs: [[gateway]] });
+    await chat.decide(true);
+    assert.equal(state.get().notice, null, 'it has arrived');
+  }
+});
+
+test('a draft that was kept without its organization goes to the one that is open, once', () => {
+  kept.clear();
+  kept.set('switchboard.draft', 'Hi');
+  const of = (organization) => new Chat({ state: store(BEGINNING), api: { ...api({}), organization }, signIn: () => {} }).draft;
+  assert.deepEqual([of('acme'), of('other'), [...kept]], ['switchboard.draft.acme', 'switchboard.draft.other', [['switchboard.draft.acme', 'Hi']]]);
+  kept.set('switchboard.draft', 'Older');
+  of('acme');
+  assert.deepEqual([...kept], [['switchboard.draft.acme', 'Hi']], 'a newer draft stays');
+  kept.set('switchboard.draft', 'Hi');
+  assert.deepEqual([of(null), kept.get('switchboard.draft')], ['switchboard.draft', 'Hi']);
+});

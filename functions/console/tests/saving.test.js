@@ -81,3 +81,30 @@ test('a draft keeps no value that its schema marks as only written', async (cont
   assert.deepEqual(value, { secret_key: '', account: 'acct_1', twilio: { api_key_secret: '' } });
   render(null, document.body);
 });
+
+test('secrets that are called as parts of a draft leave the rest of it', async (context) => {
+  const schema = { properties: { value: { type: 'string', writeOnly: true }, base: { type: 'string', writeOnly: true }, account: { type: 'string' } }, required: ['value', 'base', 'account'] };
+  const { type, kept } = await shown(context, html`<${SavedForm} of="x" since="1" name="x" schema=${schema} begin=${() => ({ account: 'A' })} send=${() => {}} />`);
+  await type('x-value', 'sk_live_1');
+  await type('x-base', 'sk_live_2');
+  await type('x-account', 'B');
+  assert.deepEqual(JSON.parse(kept['switchboard.form.x']), { since: '1', value: { value: '', base: '', account: 'B' }, base: { account: 'A' } });
+  render(null, document.body);
+});
+
+test('text typed right after "Saved." names somebody else’s version, and not the own one', async (context) => {
+  const schema = { properties: { label: { type: 'string' }, pin: { type: 'string' } }, required: ['label'] };
+  const form = (since, base) => html`<${SavedForm} of="x" since=${since} name="x" schema=${schema} begin=${() => base} send=${async () => {}} />`;
+  for (const [next, named] of [[{ label: 'C', pin: '[secret]', wait_ms: 0 }, 0], [{ label: 'Z', pin: '[secret]' }, 1]]) {
+    const { draw, type, save, warns, value, kept } = await shown(context, form('1', { label: 'A', pin: '[secret]' }));
+    await type('x-label', 'C');
+    await type('x-pin', '1234');
+    await save();
+    await type('x-label', 'CD');
+    assert.deepEqual(JSON.parse(kept['switchboard.form.x']).base, { label: 'C', pin: '' });
+    await draw(form('2', next));
+    assert.deepEqual([value('x-label'), warns().length], ['CD', named]);
+    if (named) assert.match(warns()[0], /Somebody saved another version meanwhile/);
+    render(null, document.body);
+  }
+});

@@ -162,3 +162,18 @@ test('another person who signs in in the tab finds nothing of the first one’s,
   const bo = await signIn('bo');
   assert.deepEqual([kept(), bo.claims.sub], [[], 'bo']);
 });
+
+test('a person whose tokens an earlier version of the page kept finds the drafts again', async () => {
+  storage.set('switchboard.draft.acme', 'Hi');
+  const session = signedIn({ id_token: token(-1, { sub: 'ana' }) });
+  globalThis.location.reload = () => {};
+  session.leave({});
+  at('?code=c&state=s');
+  storage.set('switchboard.sign-in', JSON.stringify({ state: 's', nonce: 'n', verifier: 'v', redirect_uri: 'x' }));
+  issuer.gives = () => new Response(JSON.stringify({ id_token: token(3600, { nonce: 'n', sub: 'ana' }) }));
+  await new Session(SETTINGS).complete();
+  assert.equal(storage.get('switchboard.draft.acme'), 'Hi');
+  storage.set('switchboard.person', JSON.stringify('bo'));
+  signedIn({ id_token: token(-1, { sub: 'ana' }) });
+  assert.equal(storage.get('switchboard.person'), '"bo"', 'the last sign-in counts');
+});

@@ -62,3 +62,26 @@ test('a row that was not taken leaves its id to a later one', async () => {
   assert.deepEqual((await loaded('id,text')).sent, ['id,text']);
   assert.deepEqual((await loaded('')).sent, ['']);
 });
+
+test('rows behind a cut list of problems leave their ids to later rows', async () => {
+  const bad = (_, place) => ({ row: place + 2, field: 'text', problem: 'is bad' });
+  const parts = [
+    // 400 rows with three problems each: the list ends within row 335, and the rows from there on may be good or bad.
+    { loaded: 100, refused_rows: 400, refused: Array.from({ length: 400 }, bad).flatMap((problem) => [problem, problem, problem]).slice(0, 1_000) },
+    { loaded: 3, refused_rows: 0, refused: [] },
+  ];
+  const sent = [];
+  let sums;
+  const send = async (text) => (sent.push(text), parts.shift());
+  await load(['id,text', ...rows(0, 500), 'n399,twin of a bad one', 'n499,twin', 'n0,twin of a bad one'].join('\n'), send, (told) => { sums = told; });
+  assert.equal(sent[1].split('\n').length, 4, 'all three are sent');
+  assert.deepEqual([sums.loaded, sums.rows, sums.wrong.length], [103, 400, 1_000]);
+});
+
+test('rows before the end of a cut list of problems keep their ids', async () => {
+  const refused = Array.from({ length: 334 }, (_, place) => [3, 3, 3].map(() => ({ row: place + 3, field: 'text', problem: 'is bad' }))).flat().slice(0, 1_000);
+  const parts = [{ loaded: 1, refused_rows: 400, refused }];
+  let sums;
+  await load(['id,text', ...rows(0, 500), 'n0,twin'].join('\n'), async () => parts.shift(), (told) => { sums = told; });
+  assert.deepEqual(sums.wrong.at(-1), { row: 502, field: 'id', problem: 'is that of row 2 too, or the rows are the same; give each its own id' });
+});

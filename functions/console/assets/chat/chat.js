@@ -69,9 +69,15 @@ export class Chat {
     return this.#own(THREAD);
   }
 
-  /** Where the text that is not sent yet is kept. */
+  /** Where the text that is not sent yet is kept. Earlier versions of the page kept it without its organization. */
   get draft() {
-    return this.#own(DRAFT);
+    const name = this.#own(DRAFT);
+    const former = name !== DRAFT && sessionStorage.getItem(DRAFT);
+    if (former) {
+      sessionStorage.removeItem(DRAFT);
+      if (!sessionStorage.getItem(name)) sessionStorage.setItem(name, former);
+    }
+    return name;
   }
 
   /** Each organization has its own open thread and draft. */
@@ -259,7 +265,7 @@ export class Chat {
       return true;
     } catch (error) {
       if (!mine()) return true;
-      return await this.#failed(error, { begun, message, resent });
+      return await this.#failed(error, { begun, message, decision, resent });
     } finally {
       this.#heardOut(reading);
     }
@@ -280,7 +286,7 @@ export class Chat {
   }
 
   /** Returns whether its message was taken. */
-  async #failed(error, { begun, message, resent }) {
+  async #failed(error, { begun, message, decision, resent }) {
     const shown = ended(this.#state.get().conversation);
     this.#show(shown);
     const { thread } = shown;
@@ -308,14 +314,15 @@ export class Chat {
     const { conversation: of } = this.#state.get();
     if (of.thread !== thread) return true;
     const found = kept && read ? fate(of, kept) : null;
+    const why = unsure && !(error instanceof BrokenOff) ? error.message : 'The answer broke off.';
     if (found === 'answered' || (read && !kept)) {
       this.#unanswered.forget(thread);
       if (stopped) this.#say({ text: 'You stopped the answer. What there is of it is shown.', kind: 'news' });
+      else if (decision && of.waiting?.id === decision.id) this.#say({ text: why, kind: 'problem' });
       return true;
     }
     if (message && found === 'absent') this.#show(ended(said(of, message)));
     this.#state.set({ unanswered: message ?? null });
-    const why = unsure && !(error instanceof BrokenOff) ? error.message : 'The answer broke off.';
     const next = message ? 'Send the message again; what was done already is not done twice.' : 'Load the conversation again.';
     this.#say({ text: `${why} ${next}`, kind: 'problem', action: message ? null : AGAIN(this) });
     return true;

@@ -36,7 +36,9 @@ export async function load(table, send, told) {
       const numbered = (row) => fresh[row - 2]?.row ?? row;
       const wrong = answer.refused.map(({ row, field, problem }) => ({ row: numbered(row), field, problem: problem.replace(/^is that of row (\d+)/, (_, earlier) => `is that of row ${numbered(earlier)}`) }));
       const refused = new Set(wrong.map(({ row }) => row));
-      for (const { id, row } of fresh) if (id && !refused.has(row)) taken.set(id, row);
+      // The API cuts long lists of problems. Of the rows behind a cut it does not say which were taken.
+      const known = answer.refused_rows > refused.size ? Math.max(...refused) : Infinity;
+      for (const { id, row } of fresh) if (id && row < known && !refused.has(row)) taken.set(id, row);
       sum.loaded += answer.loaded;
       sum.rows += answer.refused_rows;
       sum.wrong.push(...wrong);

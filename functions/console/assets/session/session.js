@@ -15,6 +15,8 @@ export class Session {
 
   constructor(settings) {
     this.#settings = settings;
+    // Earlier versions of the page kept tokens alone.
+    if (kept(PERSON) === null && this.claims?.sub) keep(PERSON, this.claims.sub);
   }
 
   /** Null without a sign-in. The token may have expired. */

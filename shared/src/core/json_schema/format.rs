@@ -52,11 +52,16 @@ pub fn has(format: &str, text: &str) -> bool {
     }
 }
 
-/// RFC 3339, which knows fewer spellings than `jiff` reads.
+/// RFC 3339, also without seconds or the colon in the offset; `jiff` reads more spellings.
 fn is_date_time(text: &str) -> bool {
-    let (Some(date), Some(time)) = (text.get(..DATE.len()), text.get(DATE.len()..)) else { return false };
-    let time = time.strip_prefix(['T', 't']);
-    let is_written = time.is_some_and(|time| is_time(time) && time.contains(OFFSETS));
+    let Some((date, time)) = text.split_once(['T', 't']) else { return false };
+    let (time, offset) = time.split_at(time.find(OFFSETS).unwrap_or(time.len()));
+    let seconds = if has_shape(time, "00:00") { ":00" } else { "" };
+    let offset = match offset.split_at_checked("+00".len()) {
+        Some((hours, minutes)) if has_shape(minutes, "00") => format!("{hours}:{minutes}"),
+        _ => offset.to_owned(),
+    };
+    let is_written = !offset.is_empty() && is_time(&format!("{time}{seconds}{offset}"));
     is_date(date) && is_written && text.parse::<jiff::Timestamp>().is_ok()
 }
 
@@ -131,6 +136,7 @@ mod tests {
                     "2026-02-29",
                     "2026-13-01",
                     "2026-03-01T15:00:00",
+                    "2026-03-01T15:00Z",
                     "+002026-03-01",
                     "2026-03-01Z",
                     "2026-03-01 ",
@@ -166,14 +172,34 @@ mod tests {
             ),
             (
                 "date-time",
-                vec!["2026-03-01T15:00:00Z", "2026-03-01t15:00:00.5z", "2026-03-01T15:00:00-05:00"],
+                vec![
+                    "2026-03-01T15:00:00Z",
+                    "2026-03-01t15:00:00.5z",
+                    "2026-03-01T15:00:00-05:00",
+                    "2026-03-01T15:00Z",
+                    "2026-03-01T15:00+01:00",
+                    "2026-03-01T15:00-0530",
+                    "2026-03-01T15:00:00.25+0100",
+                ],
                 vec![
                     "",
                     "2026-03-01",
                     "2026-03-01T15:00:00",
-                    "2026-03-01T15:00Z",
+                    "2026-03-01T15:00",
+                    "2026-03-01T15Z",
+                    "2026-03-01T1500Z",
+                    "2026-03-01T15:0Z",
+                    "2026-03-01T15:60Z",
+                    "2026-03-01T15:00.5Z",
+                    "2026-03-01T15:00+01",
+                    "2026-03-01T15:00+2400",
+                    "2026-03-01T15:00+0160",
+                    "2026-03-01T15:00+-100",
+                    "2026-03-01T15:00Z0100",
+                    "2026-03-01T15:00+010é",
                     "2026-03-01 15:00:00Z",
                     "20260301T150000Z",
+                    "20260301T15:00:00Z",
                     "2026-02-29T15:00:00Z",
                     "2026-03-01T15:00:00+01:00[Europe/Berlin]",
                     "2026-03-01T15:00:00Z[UTC]",

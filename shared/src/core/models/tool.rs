@@ -85,7 +85,6 @@ pub struct Unchanged {
     pub since: u64,
 }
 
-/// Fields that do not change the behavior of a call.
 const BESIDE_THE_BINDING: [&str; 10] = [
     "label",
     "description",
@@ -108,6 +107,11 @@ impl Tool {
     /// Whether the behavior is unchanged since that version.
     pub fn behaves_as_in_version(&self, version: u64) -> bool {
         (self.bound_version()..=self.version).contains(&version)
+    }
+
+    /// Whether a field of the configuration does not change the behavior of a call.
+    pub fn is_beside_the_binding(field: &str) -> bool {
+        BESIDE_THE_BINDING.contains(&field)
     }
 
     /// Continues the version count of the previous row.
@@ -141,7 +145,7 @@ impl Tool {
     fn binding(&self) -> Value {
         let mut config = self.config_metadata.clone();
         if let Some(config) = config.as_object_mut() {
-            config.retain(|name, _| !BESIDE_THE_BINDING.contains(&name.as_str()));
+            config.retain(|name, _| !Self::is_beside_the_binding(name));
         }
         let parameters = self.function_schema.get("parameters");
         json!([self.name, self.kind, parameters, self.static_config, config, self.values_secret])

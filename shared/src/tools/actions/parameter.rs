@@ -236,7 +236,7 @@ pub(super) fn check_storable(value: &Value, path: &str, depth: usize, problems: 
 
 /// The JSON Schema type of all values but lists.
 fn common_type(values: &[Value]) -> Option<&'static str> {
-    let are = |is: fn(&Value) -> bool| !values.is_empty() && values.iter().all(is);
+    let are = |is: fn(&Value) -> bool| !values.is_empty() && values.iter().map(unlabelled).all(is);
     if are(|value| value.is_i64() || value.is_u64()) {
         Some("integer")
     } else if are(Value::is_number) {
@@ -246,6 +246,11 @@ fn common_type(values: &[Value]) -> Option<&'static str> {
     } else {
         are(Value::is_object).then_some("object")
     }
+}
+
+/// Pipedream's front ends store a chosen option as `{"__lv": {"label", "value"}}`.
+pub(super) fn unlabelled(value: &Value) -> &Value {
+    value.get("__lv").and_then(|labelled| labelled.get("value")).unwrap_or(value)
 }
 
 fn push_once(values: &mut Vec<Value>, value: Value) {
@@ -323,6 +328,10 @@ mod tests {
             (json!([1, 2.5]), "number"),
             (json!([true]), "boolean"),
             (json!([{"id": 1}]), "object"),
+            (json!([{"__lv": {"label": "Desk", "value": "C1"}}]), "string"),
+            (json!([{"__lv": {"label": "Desk", "value": 1}}, 2]), "integer"),
+            (json!([{"__lv": {"label": "Desk", "value": {"id": 1}}}]), "object"),
+            (json!([{"__lv": {"label": "Desk"}}]), "object"),
             (json!(["a"]), "string"),
             (json!([1, "a"]), "string"),
             (json!([]), "string"),

@@ -89,6 +89,17 @@ impl Edit {
         after.function_schema = kept(&before.function_schema, &known, take(&mut after.function_schema));
         after.static_config = kept(&before.static_config, &self.known.static_config(), take(&mut after.static_config));
     }
+
+    /// A new version of the program may derive other parameters; automations are bound to the stored ones.
+    pub(super) fn keep_parameters(&self, before: &Tool, after: &mut Tool) {
+        let differing = differing(&self.config, &self.known);
+        if self.changed.union(&differing).all(|name| Tool::is_beside_the_binding(name))
+            && let Some(stored) = before.function_schema.get("parameters")
+            && let Some(derived) = after.function_schema.get_mut("parameters")
+        {
+            derived.clone_from(stored);
+        }
+    }
 }
 
 fn parse(body: &Value) -> (Option<ToolConfig>, Problems) {
@@ -139,5 +150,50 @@ mod tests {
         assert_eq!(edited, expected);
         assert_eq!(kept(&stored, &known, known.clone()), stored);
         assert_eq!(kept(&stored, &known, json!([])), json!([]), "it became something else");
+    }
+
+    #[test]
+    fn only_an_edit_of_the_binding_derives_the_parameters_anew() {
+        let id = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f";
+        let extension = json!({"enabled": true, "prompt": "More", "required": false});
+        let rooms = json!({"mode": "array_extendable", "fixedValues": [1], "aiExtension": extension});
+        let config = ToolConfig::parse(&json!({
+            "type": "api_request", "label": "Book", "description": "Books.", "method": "POST",
+            "url": "https://api.example.com/bookings", "body": {"rooms": rooms},
+        }))
+        .unwrap();
+        let name: ToolName = "book".parse().unwrap();
+        let derived = config.function_schema(&name);
+        let mut stored = derived.clone();
+        stored["parameters"]["properties"]["body_rooms"]["items"] = json!({"type": "string"});
+        assert_ne!(stored, derived);
+        let before: Tool = serde_json::from_value(json!({
+            "id": id, "name": name, "label": "Book", "description": "Books.", "organization_id": id, "type": "api_request",
+            "function_schema": stored, "static_config": config.static_config(), "config_metadata": config.to_json(),
+            "created_at": "2026-11-20T16:20:52.123Z", "updated_at": "2026-11-20T16:20:52.123Z",
+        }))
+        .unwrap();
+        let edited = |changes: Value| {
+            let edit = Edit::read(&before, &changes).unwrap();
+            let mut after = before.clone();
+            after.label.clone_from(&edit.config.label);
+            after.function_schema = edit.config.function_schema(&name);
+            after.config_metadata = edit.config.to_json();
+            edit.keep_unknown(&before, &mut after);
+            edit.keep_parameters(&before, &mut after);
+            after.continue_version_of(&before);
+            after
+        };
+        for beside in
+            [json!({"label": "Book it"}), json!({"description": "Books a room.", "repeatable": true}), json!({})]
+        {
+            let after = edited(beside.clone());
+            assert_eq!(after.function_schema["parameters"], stored["parameters"], "{beside}");
+            assert_eq!(after.bound_version(), before.bound_version(), "{beside}");
+        }
+        assert_eq!(edited(json!({"description": "Books a room."})).function_schema["description"], "Books a room.");
+        let after = edited(json!({"label": "Book it", "method": "PUT"}));
+        assert_eq!(after.function_schema["parameters"], derived["parameters"]);
+        assert_eq!(after.bound_version(), after.version);
     }
 }

@@ -242,6 +242,7 @@ impl Lifecycle {
         let intent = Intent::new(before.organization_id, change, ownership(deadline));
         let mut after = row(before.organization_id, before.id, name.as_ref().unwrap_or(&before.name).clone(), config);
         edit.keep_unknown(&before, &mut after);
+        edit.keep_parameters(&before, &mut after);
         (after.created_at, after.version) = (before.created_at, before.version);
         after.external_tool_id.clone_from(&before.external_tool_id);
         // A tool that now searches another base is no longer automatic.

@@ -193,6 +193,30 @@ async fn another_description_of_a_tool_pauses_no_automation_and_another_binding_
     assert!(error.contains("has changed since the automation was activated"), "{error}");
 }
 
+/// An older program derived them otherwise.
+#[tokio::test]
+async fn another_label_keeps_a_tools_stored_parameters_and_pauses_no_automation() {
+    let (world, _books) = books().await;
+    let tool = world.tool(&tests::sms_without_call(&world.home)).await;
+    let (id, name) = (tool["id"].as_str().unwrap(), tool["name"].as_str().unwrap());
+    let mut function = tool["function_schema"].clone();
+    function["parameters"]["properties"]["text"]["maxLength"] = json!(160);
+    world.aws.change("tools", id, json!({"function_schema": function}));
+    let tell = json!({"id": "tell", "tool": name, "parameters": {"text": "Hello"}});
+    let automation = world.activate(&world.manual(&json!([tell]))).await;
+    let changes = json!({"label": "Text the guest", "description": "Says hello."});
+    let edited = world.update(&tool, &changes).await.expect(200);
+    assert_eq!(edited["function_schema"]["parameters"], function["parameters"]);
+    assert_eq!(edited["function_schema"]["description"], "Says hello.");
+    let run = world.start_automation(&automation, "relabelled", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(&world, run.id).await.run.error, None);
+    assert_eq!(world.twilio.messages().len(), 1);
+    let prompt = json!({"text": {"mode": "ai", "prompt": "What to write"}});
+    let edited = world.update(&tool, &prompt).await.expect(200);
+    assert_eq!(edited["function_schema"]["parameters"]["properties"]["text"].get("maxLength"), None);
+}
+
 #[tokio::test]
 async fn an_action_that_fails_names_the_templates_that_led_to_nothing() {
     let (world, _books) = books().await;

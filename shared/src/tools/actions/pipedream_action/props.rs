@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Parameter, PipedreamAction};
 use crate::{
+    actions::parameter::unlabelled,
     clients::pipedream::{Account, PipedreamComponent, Prop},
     error::Problems,
     fields::kind,
@@ -206,8 +207,7 @@ fn misfit(prop: &Prop, parameter: &Parameter) -> Option<String> {
 }
 
 fn fits(kind: &str, value: &Value) -> bool {
-    let value = value.get("__lv").and_then(|labelled| labelled.get("value")).unwrap_or(value);
-    match (kind, value) {
+    match (kind, unlabelled(value)) {
         ("string", Value::String(_)) | ("boolean", Value::Bool(_)) | ("object", Value::Object(_)) => true,
         ("integer", Value::Number(number)) => number.is_i64(),
         ("string[]" | "integer[]", Value::Array(items)) => {
@@ -232,6 +232,7 @@ mod tests {
             ("integer[]", json!([labelled]), "integer"),
             ("string[]", json!([labelled]), "string"),
             ("any", json!([1]), "integer"),
+            ("any", json!([labelled]), "integer"),
         ] {
             let component =
                 json!({"key": "k", "version": "1.0.0", "configurable_props": [{"name": "ids", "type": kind}]});
