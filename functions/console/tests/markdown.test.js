@@ -112,14 +112,6 @@ test('a block that is written from right to left is one', () => {
   }
 });
 
-test('a long text without sense is read in no time', () => {
-  const began = performance.now();
-  for (const part of ['*a ', '**', '_x', '[a](', '`', '<https://', '~~ ', '> ', '| a ', '- ', '  - x\n', '\\', '[[']) {
-    blocks(part.repeat(8_000)).forEach((block) => spans(block.text ?? ''));
-  }
-  assert.ok(performance.now() - began < 4_000, `${performance.now() - began} ms`);
-});
-
 test('a heading, a table and code begin and end as before', () => {
   for (const [written, words] of [['# a #', 'a'], ['## a # ##  ', 'a # ##'], ['# a# ', 'a#'], ['#  a#', 'a'], ['# #', ''], ['### ', ''], ['# a \\#', 'a \\']]) {
     assert.deepEqual(blocks(written), [{ kind: 'heading', text: words }], written);
@@ -145,6 +137,9 @@ test('a text is read in a time that grows with its length', () => {
     'spaces in a link': (size) => `[a](${' '.repeat(size)}x`,
     'backticks': (size) => `${'`'.repeat(size)}a`,
   };
+  for (const part of ['*a ', '**', '_x', '[a](', '`', '<https://', '~~ ', '> ', '| a ', '- ', '  - x\n', '\\', '[[']) {
+    texts[part] = (size) => part.repeat(size / 4);
+  }
   for (const [name, make] of Object.entries(texts)) {
     const grown = growth(make, read, 2_000);
     assert.ok(grown < 200, `${name}: ${grown}`);
