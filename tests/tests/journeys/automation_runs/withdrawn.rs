@@ -200,7 +200,7 @@ async fn another_label_keeps_a_tools_stored_parameters_and_pauses_no_automation(
     let tool = world.tool(&tests::sms_without_call(&world.home)).await;
     let (id, name) = (tool["id"].as_str().unwrap(), tool["name"].as_str().unwrap());
     let mut function = tool["function_schema"].clone();
-    function["parameters"]["properties"]["text"]["maxLength"] = json!(160);
+    function["parameters"]["properties"]["text"]["enum"] = json!(["Hello", "Bye"]);
     world.aws.change("tools", id, json!({"function_schema": function}));
     let tell = json!({"id": "tell", "tool": name, "parameters": {"text": "Hello"}});
     let automation = world.activate(&world.manual(&json!([tell]))).await;
@@ -214,7 +214,7 @@ async fn another_label_keeps_a_tools_stored_parameters_and_pauses_no_automation(
     assert_eq!(world.twilio.messages().len(), 1);
     let prompt = json!({"text": {"mode": "ai", "prompt": "What to write"}});
     let edited = world.update(&tool, &prompt).await.expect(200);
-    assert_eq!(edited["function_schema"]["parameters"]["properties"]["text"].get("maxLength"), None);
+    assert_eq!(edited["function_schema"]["parameters"]["properties"]["text"].get("enum"), None);
 }
 
 #[tokio::test]
