@@ -20,7 +20,7 @@ def problems(values, before, stack, sizes, source):
     `values` are all parameters of the deployment, `before` those of the present stack (none on a first deployment), `sizes` the
     values that AccountConcurrency can have, and `source` is the parameter file.
     """
-    return _of_run_tool(values, source) + _of_queues(values, source) + _of_concurrency(values, before, sizes, source) + _of_log_role(values, before, stack, source)
+    return _of_run_tool(values, source) + _of_concurrency(values, before, sizes, source) + _of_log_role(values, before, stack, source)
 
 
 def _of_run_tool(values, source):
@@ -32,17 +32,6 @@ def _of_run_tool(values, source):
             f"all three into {source} so that they fit, as in infra/concurrency/1000"
         ]
     return []
-
-
-def _of_queues(values, source):
-    size, batches = _number(values, "AccountConcurrency"), sum(_number(values, name) for name in QUEUES)
-    if batches <= size:
-        return []
-    # Calls would wait for queues.
-    return [
-        f"{', '.join(QUEUES[:-1])} and {QUEUES[-1]} give the queues {batches} batches at once, and AccountConcurrency is {size}: put the "
-        f"lines of infra/concurrency/{size} into {source}"
-    ]
 
 
 def _of_concurrency(values, before, sizes, source):
@@ -57,6 +46,13 @@ def _of_concurrency(values, before, sizes, source):
         return [
             f"AccountConcurrency is {size}, and Lambda runs at most {most} executions at once in this account and region: "
             f"put the lines of infra/concurrency/{fitting} into {source}, or ask AWS for more{_quota(size)}"
+        ]
+    batches = sum(_number(values, name) for name in QUEUES)
+    if batches > most:
+        # Calls would wait for queues.
+        return [
+            f"{', '.join(QUEUES[:-1])} and {QUEUES[-1]} give the queues {batches} batches at once, and Lambda runs at most {most} executions "
+            f"at once in this account and region: write smaller ones into {source}, as in infra/concurrency/{size}"
         ]
     reserved, reserved_before = (sum(_number(each, name) for name in RESERVATIONS) for each in (values, before))
     left = unreserved + reserved_before - reserved

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from '../htm-preact.js';
 import { kept, LEFT } from '../session/kept.js';
 import { nameOf } from './drafts.js';
-import { includes, rebased, SECRET, typeOf } from './schema.js';
+import { rebased, SECRET, typeOf } from './schema.js';
 
 /** Members beside a secret's value. */
 const BESIDE = ['mode', 'secret', 'type', 'description', 'prompt', 'required', 'schema', 'aiExtension'];
@@ -17,17 +17,17 @@ export function written(draft, secrets = []) {
   });
 }
 
-/** As it is read again from the tab. */
-const withoutSecrets = (value, secrets) => JSON.parse(written(value, secrets) ?? 'null');
+/** Whether a version is the one that this person saved; without an answer that names it, the next one is. */
+const isOwn = (saved, since) => saved === true || (Boolean(saved) && saved === String(since));
 
 /**
  * The draft `text` on this version: its changes are made to `base`, whose secrets it lacks. A draft without a version was kept by an earlier
- * version of the page, and one with `saved` was begun on a version that this person had saved.
+ * version of the page, and one with `saved` was begun on that version, which this person had saved.
  */
 export function restored(text, since, base) {
   const stored = JSON.parse(text);
   if (!stored) return { first: null, moved: false };
-  const moved = stored.since !== '' && stored.since !== since && !(stored.saved && includes(base, stored.base));
+  const moved = stored.since !== '' && stored.since !== since && !isOwn(stored.saved, since);
   return { first: stored.base ? rebased(stored.base, stored.value, base) : moved ? null : stored.value, moved };
 }
 
@@ -56,22 +56,22 @@ export function useDraft(key, begin, since = '', without = (value) => value, sec
   const store = (newer) => {
     put(newer);
     const { since, value, base, saved } = newer;
-    const inTab = (whole) => withoutSecrets(without(whole), secrets);
+    const inTab = (whole) => JSON.parse(written(without(whole), secrets) ?? 'null');
     sessionStorage.setItem(name, JSON.stringify({ since, value: inTab(value), base: since && inTab(base), saved }));
   };
   useEffect(() => {
     if (draft.since === since) return;
     const base = begin();
     const next = { ...draft, since, base, saved: false };
-    const isMine = draft.saved && includes(base, withoutSecrets(draft.base, secrets));
-    if (draft.changed) store({ ...next, value: rebased(draft.base, draft.value, base), ...(!isMine && { kept: true, moved: true }) });
+    const own = isOwn(draft.saved, since);
+    if (draft.changed) store({ ...next, value: rebased(draft.base, draft.value, base), ...(!own && { kept: true, moved: true }) });
     else put({ ...next, value: base });
   }, [since]);
-  const forget = () => {
+  const forget = (answer) => {
     sessionStorage.removeItem(name);
     leaves.current = false;
-    // The next version is this one, unless somebody else saves.
-    put((before) => ({ ...before, base: before.value, kept: false, changed: false, saved: true }));
+    const version = answer?.version ?? answer?.updated_at;
+    put((before) => ({ ...before, base: before.value, kept: false, changed: false, saved: version === undefined || String(version) }));
   };
   const discard = () => {
     forget();

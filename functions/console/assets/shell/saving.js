@@ -40,7 +40,7 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, onConflict = 
     tell({ busy: true });
     try {
       const answer = await send(cleaned(draft.value));
-      draft.forget();
+      draft.forget(answer);
       tell({ saved: true });
       onSaved(answer, form.current !== null);
     } catch (error) {

@@ -162,13 +162,6 @@ export function rebased(base, mine, theirs) {
   return Object.fromEntries([...names].map((name) => [name, rebased(...values.map((value) => value[name]))]).filter(([, value]) => value !== undefined));
 }
 
-/** Whether `whole` has all of `part`, whose empty members are none. */
-export function includes(whole, part) {
-  if (part === null || typeof part !== 'object') return [undefined, null, '', whole].includes(part);
-  if (Array.isArray(part) && part.length !== whole?.length) return false;
-  return Object.entries(part).every(([name, inner]) => includes(whole?.[name], inner));
-}
-
 /** Of `label_of_it` or `labelOfIt`. */
 export function wordsOf(name) {
   const words = String(name).replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll(/[_-]/g, ' ').toLowerCase();

@@ -92,8 +92,7 @@ impl Edit {
 
     /// A new version of the program may derive other parameters; automations are bound to the stored ones.
     pub(super) fn keep_parameters(&self, before: &Tool, after: &mut Tool) {
-        let differing = differing(&self.config, &self.known);
-        if self.changed.union(&differing).all(|name| Tool::is_beside_the_binding(name))
+        if differing(&self.config, &self.known).iter().all(|name| Tool::is_beside_the_binding(name))
             && let Some(stored) = before.function_schema.get("parameters")
             && let Some(derived) = after.function_schema.get_mut("parameters")
         {
@@ -184,9 +183,12 @@ mod tests {
             after.continue_version_of(&before);
             after
         };
-        for beside in
-            [json!({"label": "Book it"}), json!({"description": "Books a room.", "repeatable": true}), json!({})]
-        {
+        for beside in [
+            json!({"label": "Book it"}),
+            json!({"description": "Books a room.", "repeatable": true}),
+            json!({"label": "Book it", "async": false}),
+            json!({}),
+        ] {
             let after = edited(beside.clone());
             assert_eq!(after.function_schema["parameters"], stored["parameters"], "{beside}");
             assert_eq!(after.bound_version(), before.bound_version(), "{beside}");

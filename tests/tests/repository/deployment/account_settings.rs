@@ -66,8 +66,8 @@ async fn queues_that_take_more_than_the_account_has_are_refused() {
     assert_ne!(former, sizes);
     account.parameters(&former);
     account.deploy(&[]).failed_with(&[
-        "ScheduleMaximumConcurrency give the queues 14 batches at once, and AccountConcurrency is 10",
-        "put the lines of infra/concurrency/10 into",
+        "ScheduleMaximumConcurrency give the queues 14 batches at once, and Lambda runs at most 10 executions",
+        "as in infra/concurrency/10",
     ]);
     account.parameters(&sizes);
     account.deploy(&[]).succeeded();
