@@ -1,6 +1,6 @@
 //! A per-process cache of search indexes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::timeout;
 
@@ -21,11 +21,14 @@ pub struct Knowledge {
     bases: KnowledgeBases,
     entries: KnowledgeEntries,
     cache: Arc<Mutex<IndexCache>>,
+    /// One index is built at once, because several large ones exceed a function's memory.
+    building: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Knowledge {
     pub fn new(bases: KnowledgeBases, entries: KnowledgeEntries) -> Self {
-        Self { bases, entries, cache: Arc::new(Mutex::new(IndexCache::new(LARGEST_SHELF))) }
+        let cache = IndexCache { largest: LARGEST_SHELF, indexes: Vec::new(), unfinished: Vec::new() };
+        Self { bases, entries, cache: Arc::new(Mutex::new(cache)), building: Arc::default() }
     }
 
     /// Never held during a build.
@@ -50,8 +53,8 @@ impl Knowledge {
             return Ok((base, Some(index)));
         }
         // Concurrent requests share the index.
-        let turn = self.cache().turn(id);
-        let Ok(_building) = timeout(deadline.remaining(), turn.lock()).await else { return Ok((base, None)) };
+        let building = timeout(deadline.remaining(), self.building.lock()).await;
+        let Ok(_building) = building else { return Ok((base, None)) };
         let built = self.cache().take(id, base.version);
         if let Some(index) = built {
             return Ok((base, Some(index)));
@@ -76,8 +79,6 @@ struct IndexCache {
     indexes: Vec<Kept>,
     /// Indexes that are not finished, the newest last.
     unfinished: Vec<Unfinished>,
-    /// Of builds under way.
-    turns: Vec<(KnowledgeBaseId, Weak<tokio::sync::Mutex<()>>)>,
 }
 
 struct Unfinished {
@@ -95,21 +96,6 @@ struct Kept {
 }
 
 impl IndexCache {
-    fn new(largest: usize) -> Self {
-        Self { largest, indexes: Vec::new(), unfinished: Vec::new(), turns: Vec::new() }
-    }
-
-    /// The lock of one base's build.
-    fn turn(&mut self, base: KnowledgeBaseId) -> Arc<tokio::sync::Mutex<()>> {
-        self.turns.retain(|(_, turn)| turn.strong_count() > 0);
-        let waiting = self.turns.iter().find(|(of, _)| *of == base).and_then(|(_, turn)| turn.upgrade());
-        waiting.unwrap_or_else(|| {
-            let turn = Arc::default();
-            self.turns.push((base, Arc::downgrade(&turn)));
-            turn
-        })
-    }
-
     /// The index at this version. An index of another version is obsolete and is dropped.
     fn take(&mut self, base: KnowledgeBaseId, version: u64) -> Option<Arc<Index>> {
         let at = self.indexes.iter().position(|kept| kept.base == base)?;
@@ -163,7 +149,7 @@ mod tests {
 
     #[test]
     fn an_index_holds_for_its_version_only() {
-        let mut cache = IndexCache::new(10_000);
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: Vec::new() };
         let base = KnowledgeBaseId::generate();
         cache.put(base, 1, index());
         assert!(cache.take(base, 1).is_some() && cache.take(base, 1).is_some());
@@ -174,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_least_lately_used_goes_first_and_the_newest_stays() {
-        let mut cache = IndexCache::new(10_000);
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new(), unfinished: Vec::new() };
         let [one, two, three] = std::array::from_fn(|_| KnowledgeBaseId::generate());
         cache.put(one, 1, index());
         cache.put(two, 1, index());
