@@ -120,7 +120,7 @@ async fn a_batch_that_is_never_complete_ends_at_the_deadline_and_says_so() {
     let started = Instant::now();
     let found = world.process.list_tools.tools.get_many(organization, &ids(&tools), Deadline::after(within)).await;
     let error = found.unwrap_err();
-    assert!(started.elapsed() < within + Duration::from_secs(1), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     assert!(matches!(error, Error::Unavailable(..)) && error.status() == 503);
     let cause = error::chain(&error);
     assert!(cause.contains("unprocessed at the deadline") && cause.contains("of 12 keys"), "{cause}");

@@ -11,7 +11,7 @@ use shared::{
 };
 use tests::{Template, aws::identity};
 
-use super::source::{between, pascal, read};
+use super::source::{between, pascal, read, rust};
 use super::{functions, kebab_id, scheduled, set, unattended};
 
 type Wiring = fn(&Platform) -> Result<()>;
@@ -170,5 +170,16 @@ fn inner_time_limits_are_shorter_than_outer_ones() {
         let text = read(file);
         let seconds = between(&text, &format!("const {constant}: Duration = Duration::from_secs("), ")")[0];
         assert!(seconds.parse::<u64>().unwrap() > timeout, "{constant} of {file} ends before the function does");
+    }
+}
+
+/// A library without unit tests is not compiled a second time.
+#[test]
+fn unit_tests_are_built_where_there_are_some() {
+    for name in functions() {
+        let code = rust(&format!("functions/{name}/src"));
+        let tested = code.iter().any(|file| file.code.contains("#[test]") || file.code.contains("#[tokio::test"));
+        let built = !read(&format!("functions/{name}/Cargo.toml")).contains("[lib]\ntest = false");
+        assert_eq!(built, tested, "functions/{name}/Cargo.toml: `test` of [lib]");
     }
 }
