@@ -188,7 +188,7 @@ class Deployment:
             if first:
                 return [f"{self.file} is missing: cp infra/deploy.parameters.example {self.file}, and fill it in"]
             return []
-        wrong = parameters.problems(self.values, self.template["Parameters"], first, self.file)
+        wrong = parameters.problems(self.values, self.template["Parameters"], stack_state.parameters(self.found or {}), first, self.file)
         of_issuer = ("JwtIssuer", "OidcConfigurationUrl", "JwksUrl")
         if "JwtIssuer" in self.values and not any(problem.startswith(of_issuer) for problem in wrong):
             wrong += issuer.problems(self.values)
@@ -266,7 +266,7 @@ class Deployment:
         place = f"{self.bucket}/{self.name}/template/adopt.yaml"
         aws.run("s3", "cp", "--only-show-errors", str(path), f"s3://{place}")
         return {
-            "TemplateURL": f"https://s3.{self.region}.amazonaws.com/{place}",
+            "TemplateURL": f"https://s3.{self.region}.{'amazonaws.com.cn' if self.region.startswith('cn-') else 'amazonaws.com'}/{place}",
             "Capabilities": ["CAPABILITY_IAM"],
             "Parameters": [{"ParameterKey": key, "UsePreviousValue": True} for key in stack_state.parameters(self.found)],
         }
@@ -275,11 +275,21 @@ class Deployment:
         # As one list of "Key=Value" texts, which versions 1 and 2 of the CLI both read from a file.
         overrides = folder.write("parameters.json", [f"{key}={value}" for key, value in values.items()])
         # The template exceeds the limit of a request, so it goes through the bucket too.
-        aws.run(
+        command = (
             *("cloudformation", "deploy", "--stack-name", self.name, "--template-file", str(template.PATH)),
             *("--s3-bucket", self.bucket, "--s3-prefix", f"{self.name}/template"),
             *("--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset", "--parameter-overrides", overrides),
         )
+        try:
+            aws.run(*command)
+        except aws.Failed:
+            found = stack_state.when_ended(self.name)
+            if not found or found["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+                raise
+            # Another deployment may have come first, and this one was refused.
+            deployed = stack_state.parameters(found)
+            if any(deployed.get(key) != values[key] for key in ("CodePrefix", "FirstDeployment")):
+                raise
 
     def protects(self):
         default = self.template["Parameters"]["DeletionProtection"]["Default"]

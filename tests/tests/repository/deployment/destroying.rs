@@ -201,6 +201,19 @@ async fn a_table_that_an_older_template_left_is_taken_over_on_the_way_forward() 
     account.deploy(&[]).succeeded();
 }
 
+/// The addresses of S3 end otherwise there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_is_taken_over_in_china_too() {
+    let account = Account::new().await;
+    account.set_at(&["buckets", "code"], json!("cn-north-1"));
+    let china = ("AWS_REGION", "cn-north-1");
+    account.deploy(&[china]).succeeded();
+    back(&account);
+    account.deploy(&[china, ("ADOPT", "1")]).succeeded();
+    let request = account.calls("cloudformation create-change-set")[0].file("--cli-input-json");
+    assert!(request.text.contains("https://s3.cn-north-1.amazonaws.com.cn/code/shop/template/"), "{}", request.text);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stack_whose_template_was_deployed_as_json_takes_a_table_over() {
     let account = Account::new().await;
