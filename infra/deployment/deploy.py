@@ -8,7 +8,7 @@ usage: make deploy CODE_BUCKET=name          or with these variables in the envi
   PARAMETERS     file with the template's other parameters, one Key=Value a line, # begins a comment
                  (default infra/deploy.parameters; see infra/deploy.parameters.example)
   ADOPT          1: takes over the tables and the key that are there and not the stack's: kept by `make destroy` of an earlier stack of the
-                 same release, or left behind when an older template was deployed
+                 same release, or left behind when an older template was deployed. Then queues each unfinished run of an automation again
   PROGRAMS       programs that are built already, for a local AWS: see infra/build
 
 Account, region and credentials are those of the AWS CLI (AWS_PROFILE, AWS_REGION, ...). Everything that can be checked is checked
@@ -33,6 +33,7 @@ import issuer
 import parameters
 import stack_state
 import template
+import unfinished_runs
 
 class Deployment:
     """The settings and the current state of a deployment."""
@@ -332,6 +333,14 @@ def run(deployment, steps):
             except aws.Failed:
                 stack_state.show_failures(deployment.name)
                 sys.exit("Everything is deployed, but the tables are not protected against deletion yet: make deploy does it again.")
+        if deployment.adopts:
+            try:
+                unfinished_runs.queue(deployment.name, folder)
+            except aws.Failed as error:
+                sys.exit(
+                    f"Everything is deployed, but not all unfinished runs of automations are on their queue again: {error}\n"
+                    f"      make deploy STACK={deployment.name} ADOPT=1    does it again"
+                )
     aws.run("cloudformation", "describe-stacks", "--stack-name", deployment.name, "--query", "Stacks[0].Outputs", "--output", "table")
     aws.say(
         "The services with their tools and events are no part of the stack. After the first deployment, and after each upgrade that changes\n"

@@ -369,6 +369,23 @@ def describe_table(options):
     return {"Table": {"TableName": name, "DeletionProtectionEnabled": table.get("protected", False), **table.get("shape", {})}}
 
 
+def scan(options):
+    """The unfinished runs; only the one filter that is used is understood."""
+    wanted = {value["S"] for value in json.loads(options["--expression-attribute-values"]).values()}
+    items = ACCOUNT["tables"][options["--table-name"]].get("items", [])
+    return {"Items": [item for item in items if {item["part"]["S"], item["status"]["S"]} <= wanted]}
+
+
+def send_message_batch(options):
+    request = json.loads(contents(options["--cli-input-json"]))
+    if len(request["Entries"]) > 10:
+        error("AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "SendMessageBatch", "Maximum number of entries per request are 10.")
+    if ACCOUNT.get("unsent"):
+        return {"Successful": [], "Failed": [{"Id": "0", "Code": "InternalError", "Message": ACCOUNT["unsent"]}]}
+    ACCOUNT.setdefault("messages", []).extend({"queue": request["QueueUrl"], **entry} for entry in request["Entries"])
+    return {"Successful": [{"Id": entry["Id"]} for entry in request["Entries"]]}
+
+
 def describe_time_to_live(options):
     expires = ACCOUNT["tables"][options["--table-name"]].get("expires")
     described = {"TimeToLiveStatus": "ENABLED", "AttributeName": expires} if expires else {"TimeToLiveStatus": "DISABLED"}
@@ -430,6 +447,12 @@ OPERATIONS = {
     "dynamodb describe-table": ({"--table-name"}, describe_table),
     "dynamodb describe-time-to-live": ({"--table-name"}, describe_time_to_live),
     "dynamodb delete-table": ({"--table-name"}, delete_table),
+    "dynamodb scan": (
+        {"--table-name", "--filter-expression", "--projection-expression", "--expression-attribute-names", "--expression-attribute-values"},
+        scan,
+    ),
+    "sqs get-queue-url": ({"--queue-name"}, lambda o: {"QueueUrl": f"https://sqs/{o['--queue-name']}"}),
+    "sqs send-message-batch": ({"--cli-input-json"}, send_message_batch),
     "secretsmanager list-secrets": ({"--include-planned-deletion", "--filters"}, list_secrets),
     "secretsmanager delete-secret": (
         {"--secret-id", "--force-delete-without-recovery", "--recovery-window-in-days"}, delete_secret,
