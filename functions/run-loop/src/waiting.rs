@@ -1,7 +1,7 @@
 //! Whether the wait of a run is over: its approval, its agent, its pause or its event.
 //!
-//! Messages of a waiting run are dropped. A paused run gets a delayed message or a schedule for the end of its pause; a run
-//! waiting for an agent gets a delayed message, in case the agent cannot wake it.
+//! Messages of a waiting run are dropped. A paused run gets a delayed message or a schedule for the end of its pause; a
+//! run waiting for an agent gets a delayed message, in case the agent cannot wake it.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) async fn wait(
 ) -> Result<()> {
     match deps.runs.wait(run, &lease, &what).await? {
         Saved::Yes => {
-            // The event may have happened just before, and its message found the run still leased. A pause gets its wake-up.
+            // The event may have happened just before, and its message found the run still leased.
             let waiting = deps.runs.get(run.organization_id, run.id).await?;
             if is_over(deps, &waiting, message).await? {
                 deps.queue.send(message).await?;
@@ -56,7 +56,7 @@ pub(crate) async fn wait(
     Ok(())
 }
 
-/// Has a run woken at the end of its pause. A repetition of the message makes a lost schedule anew, as after a new stack.
+/// Has a run woken at the end of its pause. The next message makes a lost schedule anew, as in a new stack.
 async fn wake_at_end(deps: &Deps, message: &QueuedRun, pause: &RunPause, left: Duration) -> Result<()> {
     if left <= LONGEST_PAUSE {
         return Ok(deps.queue.send_later(message, left).await?);

@@ -52,10 +52,10 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
         Scheduled::Occurrence(occurrence) => {
             let automation = occurrence.automation_id;
             match Box::pin(carry_out(deps, occurrence, deadline)).await {
-                // Its row stays due, and the sweep queues it again. A dead letter for each repetition would bury the others.
+                // The sweep queues it again; a dead letter for each repetition would bury the others.
                 Err(unreadable @ Error::Unreadable { .. }) => {
                     let why = error::chain(&unreadable);
-                    tracing::warn!(automation.id = %automation, "an occurrence waits for a version that can read it: {why}");
+                    tracing::warn!(automation.id = %automation, "an occurrence waits for a newer version: {why}");
                     Ok(())
                 }
                 ended => ended,
