@@ -8,7 +8,7 @@ usage: make deploy CODE_BUCKET=name          or with these variables in the envi
   PARAMETERS     file with the template's other parameters, one Key=Value a line, # begins a comment
                  (default infra/deploy.parameters; see infra/deploy.parameters.example)
   ADOPT          1: takes over the tables and the key that are there and not the stack's: kept by `make destroy` of an earlier stack of the
-                 same release, or left behind when an older template was deployed
+                 same release, or left behind when an older template was deployed. Then queues each unfinished run of an automation again
   PROGRAMS       programs that are built already, for a local AWS: see infra/build
 
 Account, region and credentials are those of the AWS CLI (AWS_PROFILE, AWS_REGION, ...). Everything that can be checked is checked
@@ -33,6 +33,7 @@ import issuer
 import parameters
 import stack_state
 import template
+import unfinished_runs
 
 class Deployment:
     """The settings and the current state of a deployment."""
@@ -188,7 +189,7 @@ class Deployment:
             if first:
                 return [f"{self.file} is missing: cp infra/deploy.parameters.example {self.file}, and fill it in"]
             return []
-        wrong = parameters.problems(self.values, self.template["Parameters"], first, self.file)
+        wrong = parameters.problems(self.values, self.template["Parameters"], stack_state.parameters(self.found or {}), first, self.file)
         of_issuer = ("JwtIssuer", "OidcConfigurationUrl", "JwksUrl")
         if "JwtIssuer" in self.values and not any(problem.startswith(of_issuer) for problem in wrong):
             wrong += issuer.problems(self.values)
@@ -266,7 +267,7 @@ class Deployment:
         place = f"{self.bucket}/{self.name}/template/adopt.yaml"
         aws.run("s3", "cp", "--only-show-errors", str(path), f"s3://{place}")
         return {
-            "TemplateURL": f"https://s3.{self.region}.amazonaws.com/{place}",
+            "TemplateURL": f"https://s3.{self.region}.{'amazonaws.com.cn' if self.region.startswith('cn-') else 'amazonaws.com'}/{place}",
             "Capabilities": ["CAPABILITY_IAM"],
             "Parameters": [{"ParameterKey": key, "UsePreviousValue": True} for key in stack_state.parameters(self.found)],
         }
@@ -275,11 +276,21 @@ class Deployment:
         # As one list of "Key=Value" texts, which versions 1 and 2 of the CLI both read from a file.
         overrides = folder.write("parameters.json", [f"{key}={value}" for key, value in values.items()])
         # The template exceeds the limit of a request, so it goes through the bucket too.
-        aws.run(
+        command = (
             *("cloudformation", "deploy", "--stack-name", self.name, "--template-file", str(template.PATH)),
             *("--s3-bucket", self.bucket, "--s3-prefix", f"{self.name}/template"),
             *("--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset", "--parameter-overrides", overrides),
         )
+        try:
+            aws.run(*command)
+        except aws.Failed:
+            found = stack_state.when_ended(self.name)
+            if not found or found["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+                raise
+            # Another deployment may have come first, and this one was refused.
+            deployed = stack_state.parameters(found)
+            if any(deployed.get(key) != values[key] for key in ("CodePrefix", "FirstDeployment")):
+                raise
 
     def protects(self):
         default = self.template["Parameters"]["DeletionProtection"]["Default"]
@@ -322,6 +333,14 @@ def run(deployment, steps):
             except aws.Failed:
                 stack_state.show_failures(deployment.name)
                 sys.exit("Everything is deployed, but the tables are not protected against deletion yet: make deploy does it again.")
+        if deployment.adopts:
+            try:
+                unfinished_runs.queue(deployment.name, folder)
+            except aws.Failed as error:
+                sys.exit(
+                    f"Everything is deployed, but not all unfinished runs of automations are on their queue again: {error}\n"
+                    f"      make deploy STACK={deployment.name} ADOPT=1    does it again"
+                )
     aws.run("cloudformation", "describe-stacks", "--stack-name", deployment.name, "--query", "Stacks[0].Outputs", "--output", "table")
     aws.say(
         "The services with their tools and events are no part of the stack. After the first deployment, and after each upgrade that changes\n"

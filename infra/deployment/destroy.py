@@ -22,9 +22,9 @@ import template
 NAMES = {
     "AWS::Lambda::Function": "functions",
     "AWS::Logs::LogGroup": "log groups, with all logs",
-    "AWS::SQS::Queue": "queues, with what waits in them",
+    "AWS::SQS::Queue": "queues, with what waits in them: runs of automations stop, and events and async tools are lost",
     "AWS::ApiGatewayV2::Api": "HTTP API: its address, which VAPI and Twilio know, never comes back",
-    "AWS::Scheduler::ScheduleGroup": "schedule group, with all schedules of automations",
+    "AWS::Scheduler::ScheduleGroup": "schedule group, with all schedules of automations and the ends of runs' pauses",
     "AWS::SecretsManager::Secret": "secrets (the keys of infra/deploy.parameters), for good",
     "AWS::DynamoDB::Table": "tables",
 }
@@ -160,10 +160,11 @@ def delete_stack(name):
     try:
         aws.run("cloudformation", "wait", "stack-delete-complete", "--stack-name", stack_id)
     except aws.Failed:
-        stack_state.show_failures(stack_id)
-        sys.exit(
-            f"Not everything could be deleted. Mend what is named above and do this again: make destroy STACK={name} goes on where it stopped."
-        )
+        if stack_state.when_ended(stack_id)["StackStatus"] != "DELETE_COMPLETE":
+            stack_state.show_failures(stack_id)
+            sys.exit(
+                f"Not everything could be deleted. Mend what is named above and do this again: make destroy STACK={name} goes on where it stopped."
+            )
     aws.say(f"The stack {name} is deleted.")
 
 
@@ -193,7 +194,8 @@ def tell_what_is_kept(name, bucket, left_tables, left_secrets):
         _list(left_tables, "table")
         _list(left_secrets, "secret")
         aws.say(
-            f"      make deploy STACK={name} CODE_BUCKET={bucket or '…'} ADOPT=1    makes the stack again, with all that is in them\n"
+            f"      make deploy STACK={name} CODE_BUCKET={bucket or '…'} ADOPT=1    makes the stack again, with all that is in them;\n"
+            "          unfinished runs of automations then go on\n"
             f"      make destroy STACK={name} DATA=delete    deletes them too"
         )
 

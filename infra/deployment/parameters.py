@@ -42,12 +42,17 @@ def read(path):
     return values, problems
 
 
-def problems(values, known, first, source):
-    """The problems of the values, by the template's `known` parameters; on a first deployment also the missing ones."""
+def problems(values, known, deployed, first, source):
+    """The problems of the values, by the template's `known` parameters; on a first deployment also the missing ones.
+
+    `deployed` are the parameters of the stack, which may be of another version.
+    """
     found = []
     for key, value in values.items():
         if key in SET_BY_DEPLOY:
             found.append(f"{key} does not belong into {source}: {SET_BY_DEPLOY[key]}")
+        elif key not in known and key in deployed:
+            found.append(f"{key} is a parameter of the version that is deployed, and not of this one: put a # in front of its line")
         elif key not in known:
             found.append(f"{key} is no parameter of infra/template.yaml{_meant(key, known)}")
         elif problem := _problem(value, known[key]):

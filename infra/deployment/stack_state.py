@@ -1,6 +1,11 @@
 """Reads a stack's state from CloudFormation: possible operations, failures, and remains."""
 
+import time
+
 import aws
+
+# Seconds between two looks at a stack that is being changed.
+PAUSE = 5
 
 DEPLOYABLE = {
     "CREATE_COMPLETE",
@@ -14,6 +19,17 @@ def describe(name):
     """The stack, or None if it does not exist or never got beyond a change set."""
     found = _described(name)
     return None if found and _is_empty(found) else found
+
+
+def when_ended(name):
+    """The stack after the end of its operation: waiters of the AWS CLI give up after an hour, and a large index takes longer."""
+    found = describe(name)
+    if found and found["StackStatus"].endswith("_IN_PROGRESS"):
+        aws.say(f"The AWS CLI stopped waiting. CloudFormation goes on ({found['StackStatus']}), and so does the wait for its end.")
+    while found and found["StackStatus"].endswith("_IN_PROGRESS"):
+        time.sleep(PAUSE)
+        found = describe(name)
+    return found
 
 
 def delete_empty(name):

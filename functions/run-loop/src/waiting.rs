@@ -1,7 +1,7 @@
 //! Whether the wait of a run is over: its approval, its agent, its pause or its event.
 //!
-//! Messages of a waiting run are dropped; a run waiting for an agent gets a delayed message, in case the agent cannot
-//! wake it.
+//! Messages of a waiting run are dropped. A paused run gets a delayed message or a schedule for the end of its pause; a
+//! run waiting for an agent gets a delayed message, in case the agent cannot wake it.
 
 use std::time::Duration;
 
@@ -33,9 +33,6 @@ pub(crate) async fn wait(
     message: &QueuedRun,
     spent: &Spent,
 ) -> Result<()> {
-    if let Waits::ForTime(pause) = &what {
-        wake_at(deps, message, pause).await?;
-    }
     match deps.runs.wait(run, &lease, &what).await? {
         Saved::Yes => {
             // The event may have happened just before, and its message found the run still leased.
@@ -59,10 +56,10 @@ pub(crate) async fn wait(
     Ok(())
 }
 
-/// Has a run woken at the end of its pause. A short pause needs no schedule: see [`is_over`].
-async fn wake_at(deps: &Deps, message: &QueuedRun, pause: &RunPause) -> Result<()> {
-    if pause.until <= Timestamp::now().plus(LONGEST_PAUSE) {
-        return Ok(());
+/// Has a run woken at the end of its pause. The next message makes a lost schedule anew, as in a new stack.
+async fn wake_at_end(deps: &Deps, message: &QueuedRun, pause: &RunPause, left: Duration) -> Result<()> {
+    if left <= LONGEST_PAUSE {
+        return Ok(deps.queue.send_later(message, left).await?);
     }
     // Schedules live in one group, and a run may pause many times.
     let name = format!("run-{}-{}", message.run_id, pause.until.as_seconds());
@@ -137,13 +134,11 @@ fn left_of(pause: &RunPause, now: Timestamp) -> Option<Duration> {
 /// Also true for a run that waits for nothing.
 pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRun) -> Result<bool> {
     let organization = run.organization_id;
-    if let Some(left) = run.pause.as_ref().and_then(|pause| left_of(pause, Timestamp::now()))
+    if let Some(pause) = &run.pause
+        && let Some(left) = left_of(pause, Timestamp::now())
         && !event_came(deps, run).await?
     {
-        // A message that comes early comes again at the end. Until then a schedule keeps the run.
-        if left <= LONGEST_PAUSE {
-            deps.queue.send_later(message, left).await?;
-        }
+        wake_at_end(deps, message, pause, left).await?;
         return Ok(false);
     }
     if let Some(approval) = run.waits_for_approval {

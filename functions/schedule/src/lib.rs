@@ -14,7 +14,7 @@
 //!    of which starts a run (`poll.rs`).
 //! 3. The rule gives the next occurrence. One-time schedules have none, even if their run fails.
 //!
-//! A redelivery or the sweep repeats the steps after a crash.
+//! A redelivery or the sweep repeats the steps after a crash. An occurrence that needs a newer program stays due.
 
 mod poll;
 
@@ -25,7 +25,7 @@ use shared::{
         AnsweredCalls, Definition, Deployment, Dispatch, EndedCalls, EventReplays, FailedTools, FailurePause, RunCause,
         RunStarter, ScheduleRule, Trigger, Triggers,
     },
-    error::found,
+    error::{self, found},
     models::{Automation, AutomationStatus, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform::Parts,
     store::{Automations, Schedules},
@@ -49,7 +49,18 @@ pub struct Deps {
 
 pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Result<()> {
     match message {
-        Scheduled::Occurrence(occurrence) => Box::pin(carry_out(deps, occurrence, deadline)).await,
+        Scheduled::Occurrence(occurrence) => {
+            let automation = occurrence.automation_id;
+            match Box::pin(carry_out(deps, occurrence, deadline)).await {
+                // The sweep queues it again; a dead letter for each repetition would bury the others.
+                Err(unreadable @ Error::Unreadable { .. }) => {
+                    let why = error::chain(&unreadable);
+                    tracing::warn!(automation.id = %automation, "an occurrence waits for a newer version: {why}");
+                    Ok(())
+                }
+                ended => ended,
+            }
+        }
         Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
         Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
         Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,

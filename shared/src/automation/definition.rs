@@ -27,6 +27,7 @@ use crate::{
     injection::{AUTOMATION_ID, CALL_AUTOMATION, LLM_AGENT},
     json_schema::extent,
     models::{ApprovalRequest, ApprovalRule, AutomationId, AutomationQuotas, AutomationVersion},
+    telemetry,
 };
 
 /// Bytes of JSON: a definition is stored in one item, and DynamoDB allows 400 KB.
@@ -147,9 +148,10 @@ impl Definition {
     /// # Errors
     /// [`Error::Unreadable`] if the version has anything unknown: fields written by a newer program must not be ignored.
     pub fn stored(version: &AutomationVersion) -> Result<Self> {
-        let unreadable = || Error::Unreadable {
-            row: "version",
-            key: format!("{} of automation {}", version.version, version.automation_id),
+        let unreadable = || {
+            telemetry::unreadable_row("version");
+            let key = format!("{} of automation {}", version.version, version.automation_id);
+            Error::Unreadable { row: "version", key }
         };
         let value: Value = serde_json::from_str(&version.definition).map_err(|_no_json| unreadable())?;
         let mut diagnostics = Diagnostics::default();

@@ -79,6 +79,49 @@ async fn a_long_pause_costs_nothing_and_is_ended_by_a_schedule() {
     assert!(kept > Timestamp::now().as_seconds() + 60 * 60 * 24 * 20);
 }
 
+/// A stack that was deleted takes its schedules with it; its run gets a message from the next one.
+#[tokio::test]
+async fn a_long_pause_whose_schedule_is_lost_gets_another_at_the_next_message() {
+    let (world, books) = books().await;
+    let run = begun(&world, &json!({"minutes": 60 * 24})).await;
+    world.deliver_runs().await;
+    let schedules = world.aws.schedules();
+    assert_eq!(schedules.len(), 1);
+    assert_eq!(world.aws.fire_schedules(Timestamp::now().plus(Duration::from_secs(2 * 24 * 60 * 60))), 1);
+    while world.aws.receive("scheduled", 0).is_some() {}
+    let message = schedules[0].1.to_string();
+    // The second message finds the schedule there.
+    for _message in 0..2 {
+        world.aws.post("runs", &message);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        assert_eq!(world.aws.schedules(), schedules);
+    }
+    assert_eq!(entered(&books).len(), 1, "it is not time yet");
+    time_comes(&world);
+    assert_eq!(fired(&world, 2).await, 1);
+    world.deliver_runs().await;
+    assert_eq!((status(&world, &run).await, entered(&books).len()), (RunStatus::Completed, 2));
+}
+
+/// The run has let go by then: the message comes again.
+#[tokio::test]
+async fn a_pause_whose_schedule_scheduler_refuses_is_repeated_with_the_message() {
+    let (world, books) = books().await;
+    let run = begun(&world, &json!({"minutes": 600})).await;
+    world.aws.inject(Fault::new("CreateSchedule", "*", Trouble::Error("ThrottlingException")).times(9));
+    let batch = world.aws.receive("runs", 0).unwrap();
+    assert_eq!(world.run_loop_batch(batch, AMPLE).await, 1);
+    world.aws.clear_faults();
+    assert!(world.aws.schedules().is_empty());
+    let batch = world.aws.receive("runs", 900).unwrap();
+    assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    assert_eq!((world.aws.schedules().len(), entered(&books).len()), (1, 1));
+    time_comes(&world);
+    assert_eq!(fired(&world, 1).await, 1);
+    world.deliver_runs().await;
+    assert_eq!((status(&world, &run).await, entered(&books).len()), (RunStatus::Completed, 2));
+}
+
 #[tokio::test]
 async fn a_run_is_cancelled_during_its_pause() {
     let (world, books) = books().await;

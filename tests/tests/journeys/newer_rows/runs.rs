@@ -5,6 +5,7 @@ use shared::models::RunStatus;
 use tests::{
     World,
     automation::{AMPLE, whole},
+    logs::Logs,
     phone, sms_without_call,
 };
 use uuid::Uuid;
@@ -90,4 +91,41 @@ async fn a_run_waits_for_a_version_that_has_its_tools() {
         load(&world, &json!({"twilio.json": files()["twilio.json"]})).await;
         is_put_off(&world, &send, table, |row| with(row, &spoil)).await;
     }
+}
+
+/// The sweep queues it every five minutes: a message that failed would be a dead letter each time.
+#[tokio::test]
+async fn a_schedule_stays_due_until_a_version_can_read_its_automation() {
+    let world = World::start().await;
+    let config = json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berlin"});
+    let id = world
+        .active(&json!({
+            "name": "Daily", "trigger_type": "schedule_recurring", "trigger_config": config, "prompt": "Hi", "tools": [],
+        }))
+        .await;
+    let version = row_of(&world, "automation_versions", |_| true);
+    let mut definition: Value = serde_json::from_str(text(&version["definition"])).unwrap();
+    definition["newer"] = json!(CONTENT);
+    world.aws.put("automation_versions", &with(&version, &json!({"definition": definition.to_string()})));
+    let due = json!("2026-01-01T00:00:00.000Z");
+    world.aws.change("schedules", &id, json!({"next_run_at": due}));
+    while world.aws.receive("scheduled", 900).is_some() {}
+    let runs = || world.aws.rows("automation_runs").into_iter().filter(|row| row["part"] == "run").count();
+    let logs = Logs::capture();
+    for _sweep in 0..MANY {
+        world.settle().await;
+        assert_eq!(world.aws.messages("scheduled").len(), 1);
+        assert_eq!((world.run_scheduled().await, runs()), (0, 0));
+        assert_eq!(world.aws.row("schedules", &id).unwrap()["next_run_at"], due);
+        assert!(world.aws.messages("scheduled").is_empty() && world.aws.messages("scheduled-dead").is_empty());
+    }
+    let waits = |line: &Value| text(&line["message"]).starts_with("an occurrence waits for a newer version");
+    assert_eq!(logs.at("WARN").iter().filter(|line| waits(line)).count(), MANY);
+    assert!(!logs.text().contains(CONTENT), "{}", logs.text());
+    drop(logs);
+
+    world.aws.put("automation_versions", &version);
+    world.settle().await;
+    assert_eq!((world.run_scheduled().await, runs()), (0, 1));
+    assert_ne!(world.aws.row("schedules", &id).unwrap()["next_run_at"], due);
 }

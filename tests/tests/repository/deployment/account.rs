@@ -105,7 +105,7 @@ pub(crate) struct Call {
 
 /// A file that was passed to the AWS CLI.
 pub(crate) struct Handed {
-    text: String,
+    pub(crate) text: String,
     /// Whether other users of the machine could read it.
     pub(crate) open: bool,
 }

@@ -106,6 +106,15 @@ def of_stack(stack, status):
     event(stack, stack["StackName"], "AWS::CloudFormation::Stack", status, physical=stack["StackId"])
 
 
+def ends(stack, status):
+    """The end of a deployment, which a slow one reaches after the CLI has given up."""
+    if ACCOUNT.get("slow"):
+        stack["then"] = status
+        of_stack(stack, "UPDATE_ROLLBACK_IN_PROGRESS" if "ROLLBACK" in status else "UPDATE_IN_PROGRESS")
+        refuse("Waiter StackUpdateComplete failed: Max attempts exceeded", 255)
+    of_stack(stack, status)
+
+
 def new_stack(name):
     stack = {
         "StackName": name, "StackId": f"arn:aws:cloudformation:{REGION}:{ACCOUNT['account']}:stack/{name}/{len(ACCOUNT['stacks'])}",
@@ -144,6 +153,10 @@ def deploy(options):
     given = dict(each.split("=", 1) for each in json.loads(contents(options["--parameter-overrides"])))
     name = options["--stack-name"]
     stack = existing(name)
+    if ACCOUNT.pop("forestalled", None):
+        of_stack(stack, "UPDATE_IN_PROGRESS")
+        stack["then"] = "UPDATE_COMPLETE"
+        stack["Parameters"] = [{**p, **({"ParameterValue": "x/y"} if p["ParameterKey"] == "CodePrefix" else {})} for p in stack["Parameters"]]
     if stack and stack["StackStatus"] not in updatable(stack) | {"REVIEW_IN_PROGRESS"}:
         error("ValidationError", "CreateChangeSet", f"Stack:{stack['StackId']} is in {stack['StackStatus']} state and can not be updated.")
     stack = stack or new_stack(name)
@@ -186,12 +199,14 @@ def deploy(options):
         event(stack, *failed[:2], "CREATE_FAILED" if creates else "UPDATE_FAILED", failed[2])
         event(stack, "Other", "AWS::IAM::Role", "CREATE_FAILED", "Resource creation cancelled")
         roll_back(stack, template, made, creates)
+        if ACCOUNT.get("slow"):
+            ends(stack, stack["StackStatus"])
         refuse("Failed to create/update the stack.", 255)
     stack["Parameters"] = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
     stack["template"] = text
     stack["protects"] = protects
     stack["secret"] = [key for key, parameter in template["Parameters"].items() if parameter.get("NoEcho")]
-    of_stack(stack, "CREATE_COMPLETE" if creates else "UPDATE_COMPLETE")
+    ends(stack, "CREATE_COMPLETE" if creates else "UPDATE_COMPLETE")
     print(f"Successfully created/updated stack - {name}")
 
 
@@ -226,6 +241,9 @@ def delete_stack(options):
     of_stack(stack, "DELETE_IN_PROGRESS")
     kept = {logical for logical, resource in template.items() if resource.get("DeletionPolicy", "").startswith("Retain")}
     clean = all([delete(stack, logical) for logical in list(stack["resources"]) if logical not in kept])
+    if ACCOUNT.get("slow"):
+        stack["then"] = "DELETE_COMPLETE" if clean else "DELETE_FAILED"
+        return
     of_stack(stack, "DELETE_COMPLETE" if clean else "DELETE_FAILED")
 
 
@@ -290,6 +308,10 @@ def describe_change_set(options):
 
 def described(options):
     stack = stack_of(options["--stack-name"], "DescribeStacks")
+    # A slow operation is over at the second look at it.
+    stack["looks"] = stack.get("looks", 0) + 1 if "then" in stack else 0
+    if stack["looks"] > 1:
+        of_stack(stack, stack.pop("then"))
     if "--query" in options:
         return stack["Outputs"]
     shown = [{**p, "ParameterValue": "****"} if p["ParameterKey"] in stack["secret"] else p for p in stack["Parameters"]]
@@ -304,7 +326,7 @@ def bucket_location(options):
 
 
 def uploaded(url):
-    place = url.removeprefix(f"https://s3.{REGION}.amazonaws.com/")
+    place = url.removeprefix(f"https://s3.{REGION}.amazonaws.com{'.cn' if REGION.startswith('cn-') else ''}/")
     return ACCOUNT.get("objects", {}).get(place) or error("ValidationError", "CreateChangeSet", "S3 error: Access Denied")
 
 
@@ -345,6 +367,23 @@ def describe_table(options):
     name = options["--table-name"]
     table = ACCOUNT["tables"][name]
     return {"Table": {"TableName": name, "DeletionProtectionEnabled": table.get("protected", False), **table.get("shape", {})}}
+
+
+def scan(options):
+    """The unfinished runs; only the one filter that is used is understood."""
+    wanted = {value["S"] for value in json.loads(options["--expression-attribute-values"]).values()}
+    items = ACCOUNT["tables"][options["--table-name"]].get("items", [])
+    return {"Items": [item for item in items if {item["part"]["S"], item["status"]["S"]} <= wanted]}
+
+
+def send_message_batch(options):
+    request = json.loads(contents(options["--cli-input-json"]))
+    if len(request["Entries"]) > 10:
+        error("AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "SendMessageBatch", "Maximum number of entries per request are 10.")
+    if ACCOUNT.get("unsent"):
+        return {"Successful": [], "Failed": [{"Id": "0", "Code": "InternalError", "Message": ACCOUNT["unsent"]}]}
+    ACCOUNT.setdefault("messages", []).extend({"queue": request["QueueUrl"], **entry} for entry in request["Entries"])
+    return {"Successful": [{"Id": entry["Id"]} for entry in request["Entries"]]}
 
 
 def describe_time_to_live(options):
@@ -408,6 +447,12 @@ OPERATIONS = {
     "dynamodb describe-table": ({"--table-name"}, describe_table),
     "dynamodb describe-time-to-live": ({"--table-name"}, describe_time_to_live),
     "dynamodb delete-table": ({"--table-name"}, delete_table),
+    "dynamodb scan": (
+        {"--table-name", "--filter-expression", "--projection-expression", "--expression-attribute-names", "--expression-attribute-values"},
+        scan,
+    ),
+    "sqs get-queue-url": ({"--queue-name"}, lambda o: {"QueueUrl": f"https://sqs/{o['--queue-name']}"}),
+    "sqs send-message-batch": ({"--cli-input-json"}, send_message_batch),
     "secretsmanager list-secrets": ({"--include-planned-deletion", "--filters"}, list_secrets),
     "secretsmanager delete-secret": (
         {"--secret-id", "--force-delete-without-recovery", "--recovery-window-in-days"}, delete_secret,

@@ -62,7 +62,7 @@ fn every_line_of_the_example_is_a_parameter_and_is_right_or_known_as_a_placehold
          text = pathlib.Path(given).read_text(encoding='utf-8')\n\
          values = [line.lstrip('#').split('=', 1) for line in text.splitlines() if re.match('#?[A-Z][A-Za-z]+=', line)]\n\
          known = template.ours()['Parameters']\n\
-         print(json.dumps([parameters.problems({key: value}, known, False, 'x') for key, value in values]))",
+         print(json.dumps([parameters.problems({key: value}, known, {}, False, 'x') for key, value in values]))",
         &json!(root().join("infra/deploy.parameters.example")),
     );
     let told: Vec<&str> = problems
@@ -76,6 +76,60 @@ fn every_line_of_the_example_is_a_parameter_and_is_right_or_known_as_a_placehold
     for problem in told {
         assert!(problem.contains("still has the example's value"), "{problem}");
     }
+}
+
+/// On the way back the file still has the lines of the newer version.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_of_the_deployed_version_is_no_misspelt_one() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    let id = account.stack_id();
+    let mut deployed = account.state()["stacks"][&id]["Parameters"].clone();
+    deployed.as_array_mut().unwrap().push(json!({"ParameterKey": "RunToolsMaximumConcurrency", "ParameterValue": "7"}));
+    account.set_at(&["stacks", &id, "Parameters"], deployed);
+    account.parameters(&format!("{}RunToolsMaximumConcurrency=7\nRunLoopsMaximumConcurrency=7\n", account.good()));
+    let refused = account.deploy(&[]);
+    refused.failed_with(&[
+        "RunToolsMaximumConcurrency is a parameter of the version that is deployed, and not of this one: put a # in front",
+        "RunLoopsMaximumConcurrency is no parameter of infra/template.yaml: is RunLoopMaximumConcurrency meant?",
+    ]);
+    assert!(!refused.output.contains("is RunToolMaximumConcurrency meant"), "{refused}");
+}
+
+/// The CLI gives up after an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_that_outlasts_the_clis_waiter_is_waited_for() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.set("slow", json!(true));
+    let deployed = account.deploy(&[]);
+    deployed.succeeded();
+    deployed.says("Max attempts exceeded");
+    deployed.says("CloudFormation goes on (UPDATE_IN_PROGRESS)");
+    deployed.says("make catalogue STACK=shop");
+    let status = || account.state()["stacks"][account.stack_id()]["StackStatus"].clone();
+    assert_eq!(status(), "UPDATE_COMPLETE");
+
+    account.set("fails", json!(["ToolsTable", "Throttled"]));
+    account.deploy(&[]).failed_with(&[
+        "CloudFormation goes on (UPDATE_ROLLBACK_IN_PROGRESS)",
+        "ToolsTable (AWS::DynamoDB::Table): Throttled",
+        "everything is again as it was before (UPDATE_ROLLBACK_COMPLETE)",
+    ]);
+
+    let destroyed = account.destroy(&[("CONFIRM", "shop")]);
+    destroyed.succeeded();
+    destroyed.says("The stack shop is deleted.");
+    assert_eq!(status(), "DELETE_COMPLETE");
+}
+
+/// Its update is waited for, and its success is not ours.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_that_another_one_forestalls_has_failed() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.set("forestalled", json!(true));
+    account.deploy(&[]).failed_with(&["can not be updated", "CloudFormation goes on (UPDATE_IN_PROGRESS)", "failed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

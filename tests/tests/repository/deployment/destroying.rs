@@ -1,6 +1,7 @@
 //! `make destroy`, and a deployment after it.
 
 use serde_json::{Value, json};
+use shared::models::Timestamp;
 
 use super::account::Account;
 
@@ -20,12 +21,15 @@ async fn destroying_keeps_the_data_and_the_next_deployment_takes_it_over() {
     }
     let asked = account.destroy(&[]);
     asked.failed_with(&["Will be deleted", "Is kept", "shop-agents", "shop/twilio/1", "CONFIRM=shop does it unasked"]);
+    asked.says("queues, with what waits in them: runs of automations stop");
+    asked.says("and the ends of runs' pauses");
     assert!(account.calls("cloudformation delete-stack").is_empty());
 
     let destroyed = account.destroy(&[SURE]);
     destroyed.succeeded();
     destroyed.says("make deploy STACK=shop CODE_BUCKET=code ADOPT=1");
     destroyed.says("make destroy STACK=shop DATA=delete");
+    destroyed.says("unfinished runs of automations then go on");
     destroyed.says("aws s3 rm --recursive s3://code/shop/");
     assert!(!destroyed.output.contains("shop-test-agents"), "{destroyed}");
     assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
@@ -38,6 +42,65 @@ async fn destroying_keeps_the_data_and_the_next_deployment_takes_it_over() {
     assert!(!imports[0].file("--cli-input-json").open);
     assert!(account.state()["stacks"][account.stack_id()]["resources"]["AgentsTable"].is_array());
     assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
+}
+
+/// Their messages, and the schedules that end long pauses, went with the earlier stack.
+#[tokio::test(flavor = "multi_thread")]
+async fn unfinished_runs_go_on_after_an_adoption() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.destroy(&[SURE]).succeeded();
+    let row = |id: u32, part: &str, status: &str, resume_at: i64| {
+        json!({
+            "id": {"S": id.to_string()}, "part": {"S": part}, "status": {"S": status},
+            "organization_id": {"S": format!("o{}", id % 2)}, "resume_at": {"N": resume_at.to_string()},
+        })
+    };
+    let later = Timestamp::now().as_millis();
+    let mut items: Vec<Value> = (0..11).map(|id| row(id, "run", "running", 0)).collect();
+    items
+        .extend([row(11, "run", "queued", later + 500_000), row(12, "run", "waiting_for_approval", later + 9_000_000)]);
+    items.extend([row(13, "run", "completed", 0), row(14, "0001#reply", "running", 0)]);
+    let four_days = 4 * 24 * 60 * 60 * 1_000;
+    for (id, held_until) in [(15, later - four_days - 60_000), (16, later - four_days + 600_000)] {
+        let mut interrupted = row(id, "run", "running", 0);
+        interrupted["lease_until"] = json!({"N": held_until.to_string()});
+        items.push(interrupted);
+    }
+    account.set_at(&["tables", "shop-automation_runs", "items"], json!(items));
+
+    account.set("unsent", json!("try again"));
+    let unsent = account.deploy(&[("ADOPT", "1")]);
+    unsent.failed_with(&[
+        "Everything is deployed",
+        "SQS refused 1 messages: try again",
+        "STACK=shop ADOPT=1    does it",
+    ]);
+    account.set("unsent", json!(null));
+    let deployed = account.deploy(&[("ADOPT", "1")]);
+    deployed.succeeded();
+    deployed.says("14 unfinished runs of automations are on their queue again");
+    deployed.says("1 are not: they were interrupted more than four days ago, and might repeat an effect.");
+    deployed.says("/runs/{id}/cancel): 15");
+    let messages = account.state()["messages"].as_array().unwrap().clone();
+    assert_eq!(messages.len(), 14);
+    for (id, message) in (0..13).chain([16]).zip(&messages) {
+        let organization = format!("o{}", id % 2);
+        let body: Value = serde_json::from_str(message["MessageBody"].as_str().unwrap()).unwrap();
+        assert_eq!(body, json!({"organization_id": organization, "run_id": id.to_string()}));
+        assert_eq!(
+            (&message["MessageGroupId"], &message["queue"]),
+            (&json!(organization), &json!("https://sqs/shop-runs"))
+        );
+        let expected = match id {
+            11 => 200..=501,
+            12 => 900..=900,
+            _ => 0..=0,
+        };
+        assert!(expected.contains(&message["DelaySeconds"].as_i64().unwrap()), "{message}");
+    }
+    account.deploy(&[]).succeeded();
+    assert_eq!(account.state()["messages"].as_array().unwrap().len(), 14, "only an adoption queues runs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,6 +262,19 @@ async fn a_table_that_an_older_template_left_is_taken_over_on_the_way_forward() 
     let import = &account.calls("cloudformation create-change-set")[0];
     assert!(!import.file("--cli-input-json").open && !import.argv.join(" ").contains("VapiApiKey"));
     account.deploy(&[]).succeeded();
+}
+
+/// The addresses of S3 end otherwise there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_is_taken_over_in_china_too() {
+    let account = Account::new().await;
+    account.set_at(&["buckets", "code"], json!("cn-north-1"));
+    let china = ("AWS_REGION", "cn-north-1");
+    account.deploy(&[china]).succeeded();
+    back(&account);
+    account.deploy(&[china, ("ADOPT", "1")]).succeeded();
+    let request = account.calls("cloudformation create-change-set")[0].file("--cli-input-json");
+    assert!(request.text.contains("https://s3.cn-north-1.amazonaws.com.cn/code/shop/template/"), "{}", request.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

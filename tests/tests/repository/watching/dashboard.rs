@@ -95,3 +95,25 @@ fn every_alarm_is_on_it() {
         template.resources("AWS::CloudWatch::Alarm").keys().map(|id| format!("<{id}>")).collect();
     assert_eq!(on_it.iter().map(|alarm| (*alarm).to_owned()).collect::<BTreeSet<_>>(), wanted);
 }
+
+/// The value of `Fn::If` in a partition of AWS; its conditions compare the partition.
+fn in_partition<'t>(template: &'t Template, value: &'t Value, partition: &str) -> &'t str {
+    let Some([condition, yes, no]) = value["Fn::If"].as_array().map(Vec::as_slice) else { return text(value) };
+    let condition = &template.0["Conditions"][text(condition)]["Fn::Equals"];
+    assert_eq!(condition[0], json!({"Ref": "AWS::Partition"}));
+    in_partition(template, if condition[1] == partition { yes } else { no }, partition)
+}
+
+#[test]
+fn its_address_is_that_of_the_partitions_console() {
+    let template = Template::read();
+    let address = &template.0["Outputs"]["DashboardUrl"]["Value"]["Fn::Sub"];
+    assert!(text(&address[0]).starts_with("https://${Console}/cloudwatch/home?region=${AWS::Region}#dashboards:name="));
+    for (partition, console) in [
+        ("aws", "console.aws.amazon.com"),
+        ("aws-us-gov", "console.amazonaws-us-gov.com"),
+        ("aws-cn", "console.amazonaws.cn"),
+    ] {
+        assert_eq!(in_partition(&template, &address[1]["Console"], partition), console, "{partition}");
+    }
+}
