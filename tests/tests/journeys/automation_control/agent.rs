@@ -132,6 +132,20 @@ async fn the_tools_of_an_agent_are_checked_before_activation() {
     assert_eq!(told(json!(["ledger_post"]), pinned).await, [""; 0]);
 }
 
+/// Null and empty text count as absent, as for every tool.
+#[tokio::test]
+async fn absent_parameters_of_an_agent_may_be_null_or_empty() {
+    let (world, books) = books().await;
+    let mut definition = world.manual(&json!([agent(json!({})), post("then", "then")]));
+    let parameters = json!({"schema": "", "limits": null, "model": "", "system_prompt": "{{trigger_data.role}}"});
+    let of_agent = &mut definition["actions"][0]["parameters"];
+    *of_agent = and(of_agent.take(), parameters);
+    let id = active(&world, &definition).await;
+    world.llm.script(works());
+    let run = carried_out(&world, &id, &json!({"trigger_data": {"what": "the rent", "role": ""}})).await;
+    assert_eq!((&run["status"], entered(&books).len()), (&json!("completed"), 2), "{run:#}");
+}
+
 /// A name in an agent's prompt is no recipient.
 #[tokio::test]
 async fn an_agent_with_outside_effects_asks_for_approval() {
