@@ -73,7 +73,7 @@ impl<'a> ActionRun<'a> {
         let is_limit = output.as_ref().is_some_and(planned::is_usage_limit);
         self.give(action.output_as.as_deref(), result, output);
         match result.status {
-            ActionStatus::Succeeded | ActionStatus::NotSent => self.tally.done += 1,
+            ActionStatus::Succeeded | ActionStatus::NotSent => self.tally.succeeded(self.is_in_catch()),
             ActionStatus::Skipped => {}
             ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => {
                 self.failed(result);
@@ -143,6 +143,10 @@ impl<'a> ActionRun<'a> {
         self.outputs.give(ERROR, json!({"message": message, "places": self.tally.places()}));
         self.outputs.await_those_of(self.catch);
         self.frames = vec![Frame::of(self.catch)];
+    }
+
+    pub(super) fn is_in_catch(&self) -> bool {
+        self.catching.is_some() || self.frames.iter().any(|frame| frame.caught.is_some())
     }
 
     /// Top-level steps that were not started.

@@ -2,8 +2,18 @@
 
 use super::*;
 
-/// Runs a whole definition, with `tool` answering every call.
 fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome) -> (Vec<ActionResult>, Ending) {
+    let (results, ending, _) = carry_out_to_count(list, catch, tool);
+    (results, ending)
+}
+
+/// Runs a whole definition, with `tool` answering every call; each failure is an outage. Returns also whether the run
+/// failed but for catches, and by outages.
+fn carry_out_to_count(
+    list: &Value,
+    catch: &Value,
+    tool: impl Fn(&str) -> ToolOutcome,
+) -> (Vec<ActionResult>, Ending, (bool, bool)) {
     let definition = json!({"name": "x", "trigger_type": "manual", "actions": list, "catch": catch});
     let mut diagnostics = Diagnostics::default();
     let definition = Definition::read(&definition, &mut diagnostics).unwrap();
@@ -14,12 +24,15 @@ fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome
     loop {
         let run = ActionRun::resume((steps, &definition.catch), &variables, &data, &results).unwrap();
         match run.next(now()) {
-            Next::Over(ending) => return (results, ending),
+            Next::Over(ending) => {
+                return (results, ending, (run.failed_but_for_catches(), run.failed_by_outages()));
+            }
             Next::Settled(result) => results.push(*result),
             Next::Pause(..) | Next::Busy => panic!("nothing waits"),
             Next::Call(planned) => {
                 let outcome = tool(&planned.id);
-                results.push(planned.finished(&outcome, false, now()));
+                let result = planned.finished(&outcome, false, now());
+                results.push(ActionResult { outage: result.status == ActionStatus::Failed, ..result });
             }
         }
     }
@@ -204,5 +217,26 @@ fn a_catch_that_is_stopped_gives_back_the_failure_around_it() {
         assert_eq!(told.place(), "tell");
         let expected = json!({"first": "bad", "text": "1 of 1 actions failed: bad (No.)."}).to_string();
         assert_eq!(told.arguments.as_deref(), Some(expected.as_str()));
+    }
+}
+
+#[test]
+fn a_run_in_which_only_a_catch_succeeded_has_failed_but_for_it() {
+    let tell = |id: &str| json!([action(id, json!({}))]);
+    let bad = || action("bad", json!({"catch": tell("tell")}));
+    let each = |inner: Value| json!({"id": "each", "for_each": [1, 2, 3], "at_once": 2, "actions": inner});
+    let after = || action("after", json!({}));
+    for (list, catch, expected) in [
+        (json!([bad()]), json!(null), true),
+        (json!([action("bad", json!({}))]), tell("all"), true),
+        (json!([action("bad", json!({}))]), json!([each(tell("all"))]), true),
+        (json!([each(json!([bad()]))]), tell("all"), true),
+        (json!([bad(), after()]), tell("all"), false),
+        (json!([each(json!([bad(), after()]))]), tell("all"), false),
+        (json!([after()]), tell("all"), false),
+    ] {
+        let (_, ending, counted) = carry_out_to_count(&list, &catch, only_bad);
+        let status = if list == json!([after()]) { RunStatus::Completed } else { RunStatus::PartialFailure };
+        assert_eq!((counted, ending.status), ((expected, expected), status), "{list} {catch}");
     }
 }
