@@ -173,6 +173,9 @@ impl Actions<'_> {
         }
         Ok(match actions.next_beside(taken, Timestamp::now()) {
             Next::Over(ending) if actions.failed_by_outages() => Begun::End(Ended::Stopped(Stop::GivenUp(ending))),
+            Next::Over(ending) if actions.failed_but_for_catches() => {
+                Begun::End(Ended::Stopped(Stop::FailedButForCatches(ending)))
+            }
             Next::Over(ending) => Begun::End(Ended::Over(ending)),
             Next::Settled(result) => Begun::Result(result),
             Next::Call(planned) => Begun::Call(planned),

@@ -9,6 +9,7 @@ use shared::{
     models::{
         ActionResult, Automation, AutomationStatus, RunStatus, RunTrigger, Spent, Timestamp, ToolEffect, WholeRun,
     },
+    tool::arguments::is_absent,
 };
 
 use crate::{
@@ -25,6 +26,11 @@ pub(crate) struct CalledAutomations<'a> {
     pub(crate) started: Started,
 }
 
+/// What the other automation sees as `trigger_data`.
+fn data<'p>(planned: &'p PlannedAction<'_>) -> Option<&'p Value> {
+    planned.arguments.get("data").filter(|data| !is_absent(data))
+}
+
 impl CalledAutomations<'_> {
     /// Starts the run of the other automation, once, and takes its outputs when it is over.
     pub(crate) async fn work(&self, planned: &PlannedAction<'_>, spent: &mut Spent) -> Result<Came> {
@@ -36,7 +42,7 @@ impl CalledAutomations<'_> {
             Child::Instead(instead) => return Ok(instead),
             Child::NotStarted => {}
         }
-        if let Some(data) = planned.arguments.get("data").filter(|data| !data.is_object()) {
+        if let Some(data) = data(planned).filter(|data| !data.is_object()) {
             return failed(format!("data must be an object, not {}.", kind(data)));
         }
         let automation = match self.startable().await? {
@@ -73,7 +79,7 @@ impl CalledAutomations<'_> {
     /// An existing run means that another invocation started it.
     async fn start(&self, planned: &PlannedAction<'_>, automation: &Automation) -> Result<Came> {
         let Held { deps, run, .. } = self.held;
-        let data = planned.arguments.get("data").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let data = data(planned).cloned().unwrap_or_else(|| Value::Object(Map::new()));
         let key = child_run::cause(planned, self.started.claimed_by);
         let cause = RunCause::new(RunTrigger::Action, &key, &data);
         let cause = RunCause { user: run.user_id.as_ref(), dry_run: run.dry_run, parent: Some(run.id), ..cause };

@@ -67,6 +67,8 @@ pub(crate) enum Stop {
     Drifted(String),
     /// It is over, and outages alone made it fail.
     GivenUp(Ending),
+    /// It is over, and no action succeeded but those of a `catch`.
+    FailedButForCatches(Ending),
 }
 
 /// An action's result, or the end of the run's steps before it.

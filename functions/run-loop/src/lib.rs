@@ -41,7 +41,7 @@ use shared::{
     clients::UpstreamService,
     error::{self, found},
     injection::Ended,
-    models::{AutomationRun, QueuedRun, Spent, Timestamp, WholeRun},
+    models::{AutomationRun, QueuedRun, RunStatus, Spent, Timestamp, WholeRun},
     store::{AcquiredRun, Lease},
 };
 
@@ -105,6 +105,10 @@ async fn carry_on(
         Verdict::End(ending, unsaved) => {
             deps.watch.run_ends(&run, ending.status).await;
             end(deps, &run, lease, &ending, unsaved.as_ref(), &spent, false).await?;
+        }
+        Verdict::EndFailed(ending) => {
+            deps.watch.run_ends(&run, RunStatus::Failed).await;
+            end(deps, &run, lease, &ending, None, &spent, false).await?;
         }
         Verdict::GiveUp(ending) => end(deps, &run, lease, &ending, None, &spent, true).await?,
         Verdict::Wait(what) => waiting::wait(deps, &run, lease, what, &message, &spent).await?,

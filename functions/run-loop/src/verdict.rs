@@ -23,6 +23,9 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 pub(crate) enum Verdict {
     /// It is over. Steps that are not stored yet are written with the end.
     End(Ending, Option<UnsavedSteps>),
+    /// It is over, and counts as failed against its automation whatever its status: a `catch` that tells of each failure must
+    /// not keep the automation from being paused.
+    EndFailed(Ending),
     /// It is over because of an outage, ours or a vendor's, which does not count against its automation.
     GiveUp(Ending),
     /// It continues in another invocation, at once.
@@ -85,6 +88,7 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
         Ended::Stopped(Stop::Waits(waits)) => Verdict::Wait(waits),
         Ended::Stopped(Stop::GivenUp(ending)) => Verdict::GiveUp(ending),
+        Ended::Stopped(Stop::FailedButForCatches(ending)) => Verdict::EndFailed(ending),
         Ended::Stopped(Stop::Withdrawn(why)) => Verdict::End(Ending { error: Some(why), ..cancelled() }, None),
         Ended::Stopped(Stop::Drifted(reason)) => Verdict::End(Ending::failed(reason), None),
         Ended::Stopped(Stop::OverBudget(over)) => {

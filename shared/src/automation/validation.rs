@@ -34,7 +34,7 @@ use super::{
 use crate::{
     error::Problems,
     injection::{FEED_ENTRIES, FEED_ENTRY_ID, READ_FEED},
-    models::{ServiceCapabilities, ToolRef, WebhookPayload, folded_name},
+    models::{RunCeilings, ServiceCapabilities, ToolRef, WebhookPayload, folded_name},
 };
 
 pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
@@ -379,11 +379,15 @@ fn check_compared(condition: &Condition, scope: &Scope<'_>, values: Option<&Scop
     }
 }
 
+fn is_literal(value: &Value) -> bool {
+    !texts_of(value).iter().any(|text| text.contains("{{"))
+}
+
 fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut Diagnostics) {
     let types = knowledge.types();
     let [kind] = types[..] else { return };
     let operator = clause.operator;
-    let literal = !texts_of(&clause.value).iter().any(|text| text.contains("{{"));
+    let literal = is_literal(&clause.value);
     let single = |value: &Value| !value.is_object() && !value.is_array();
     let contains = matches!(operator, Operator::Contains | Operator::ContainsAny | Operator::NotContains);
     if contains && literal && knowledge.is_list_of_objects() && clause.values().iter().all(single) {
@@ -446,13 +450,23 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
             parameters::check_text(text, &child("", name), scope, diagnostics);
         }
     }
+    check_request(prompt, "", known.ceilings.as_ref(), known, diagnostics);
+}
+
+fn check_request(
+    request: &Map<String, Value>,
+    pointer: &str,
+    ceilings: Option<&RunCeilings>,
+    known: &Known,
+    diagnostics: &mut Diagnostics,
+) {
     let naming = |name: &str| {
         let built_in = known.built_in.has(name).then(|| ToolRef::BuiltIn(name.to_owned()));
         Ok(built_in.unwrap_or_else(|| ToolRef::Service { name: name.to_owned(), fingerprint: None }))
     };
     let mut problems = Problems::default();
-    let body = Value::Object(prompt.clone());
-    let (named, _) = RunRequest::read_named(&body, &known.built_in, &naming, known.ceilings.as_ref(), &mut problems);
+    let body = Value::Object(request.clone());
+    let (named, _) = RunRequest::read_named(&body, &known.built_in, &naming, ceilings, &mut problems);
     for NamedTool { place, tool, allowed_hosts } in &named {
         if let ToolRef::BuiltIn(name) = tool
             && known
@@ -476,6 +490,7 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
         } else {
             (Code::InvalidValue, "Change it so.")
         };
+        let place = format!("{pointer}{place}");
         diagnostics.push(Diagnostic::error(code, place, format!("{} {said}.", problem.field), hint));
     }
 }

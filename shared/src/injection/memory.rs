@@ -139,7 +139,7 @@ impl Kind {
     fn spec(self) -> ToolSpec {
         let key =
             json!({"type": "string", "description": format!("The name of the value, at most {LONGEST_KEY} bytes")});
-        let any = json!(["string", "number", "boolean", "object", "array"]);
+        let any = json!(["string", "number", "boolean", "object", "array", "null"]);
         match self {
             Self::Remember => {
                 let value = json!({
@@ -218,6 +218,16 @@ mod tests {
     fn the_tools_are_described_well_enough() {
         let tools = well_described(memory_tools(None)).unwrap();
         assert_eq!(tools.names().collect::<Vec<_>>(), ["recall", "remember"]);
+    }
+
+    #[test]
+    fn null_and_empty_text_are_values() {
+        let tool = MemoryTool { kind: Kind::Remember, spec: Kind::Remember.spec(), memory: None };
+        let stored =
+            |arguments: Value| asked(&tool.check(arguments.as_object().unwrap()).unwrap().arguments).unwrap().0;
+        assert_eq!(stored(json!({"key": "k", "value": null})), "null");
+        assert_eq!(stored(json!({"key": "k", "value": "", "if_version": null})), "\"\"");
+        assert_eq!(stored(json!({"key": "k"})), "true");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Bound, NotBound, ParameterSpec, ToolSpec, Toolbox, is_identifier};
+use crate::tool::{Bound, NotBound, ParameterSpec, ToolSpec, Toolbox, arguments::takes_null, is_identifier};
 
 /// `wget(uri: string, timeoutMs?: number): string`. If a parameter's name is no identifier, the tool takes one object.
 pub(super) fn signature(spec: &ToolSpec) -> String {
@@ -13,7 +13,7 @@ pub(super) fn signature(spec: &ToolSpec) -> String {
     format!("{}({parameters}): {}", spec.name, typescript(&spec.returns))
 }
 
-/// Binds arguments given in order or in one object; `null` means absent.
+/// Binds arguments given in order or in one object; `null` means absent, unless the parameter takes it.
 ///
 /// # Errors
 /// The mistake and the signature.
@@ -49,7 +49,8 @@ fn by_name(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, Str
         Ok([one]) => in_order(spec, vec![one])?,
         Err(given) => in_order(spec, given)?,
     };
-    arguments.retain(|_, value| !value.is_null());
+    let takes_null = |name: &str| spec.parameters.get(name).is_some_and(|parameter| takes_null(parameter.schema));
+    arguments.retain(|name, value| !value.is_null() || takes_null(name));
     let unknown = arguments.keys().filter(|name| spec.parameters.get(name).is_none());
     let unknown: Vec<String> = unknown.map(|name| format!("\"{name}\"")).collect();
     if !unknown.is_empty() {
@@ -158,6 +159,16 @@ mod tests {
             vec![json!({"item": "tea", "count": 2, "guests": null})],
         ] {
             assert_eq!(bound(&order(), given).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn null_is_a_value_where_the_type_lists_it() {
+        let value = json!({"type": ["string", "null"]});
+        let keep = with("keep", Parameters::new([("key", json!({"type": "string"}), true), ("value", value, false)]));
+        for value in [json!(null), json!("")] {
+            let expected = json!({"key": "k", "value": value});
+            assert_eq!(bound(&keep, vec![json!("k"), value]).unwrap(), expected);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Pauses an automation after five failed runs in a row, and alerts its owners.
 //!
-//! Pausing also removes external triggers: the change is recorded as an intent, and `settle` is woken. Each run counts once, so
-//! the end of a run may be reported again after a crash. A completed or partially failed run resets the count. Runs that were
-//! cancelled, hit a limit or failed through an outage do not count at all; neither do dry runs, replays, runs of actions, and
-//! runs of inactive versions.
+//! Pausing also removes external triggers: the change is recorded as an intent, and `settle` is woken. Each run counts once,
+//! so the end of a run may be reported again after a crash. A completed or partially failed run resets the count, unless only
+//! actions of a `catch` succeeded: that is a failure here. Runs that were cancelled, hit a limit or failed through an outage do
+//! not count at all; neither do dry runs, replays, runs of actions, and runs of inactive versions.
 
 use std::time::Duration;
 

@@ -95,20 +95,19 @@ struct Frame<'a> {
     branch_of: Option<Box<OpenChoice<'a>>>,
     /// If the list is the `catch` of a step.
     caught: Option<Caught>,
+    /// Restored after a loop or a `catch`: later steps may use the same names.
+    outputs_before: Option<Outputs>,
 }
 
-/// What happens at the end of a step's `catch`.
 #[derive(Debug, Clone)]
 struct Caught {
-    /// Why the run or the item is to stop then.
+    /// Why the run or the item is to stop at its end.
     stops: Option<String>,
-    /// The failure that is caught around it.
-    before: Option<Value>,
 }
 
 impl<'a> Frame<'a> {
     const fn of(steps: &'a [Step]) -> Self {
-        Self { steps, next: 0, item_of: None, branch_of: None, caught: None }
+        Self { steps, next: 0, item_of: None, branch_of: None, caught: None, outputs_before: None }
     }
 }
 

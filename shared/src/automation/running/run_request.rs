@@ -15,6 +15,7 @@ use crate::{
     fields::{Fields, kind},
     json_schema::JsonSchema,
     models::{AllowedHosts, RunCeilings, RunLimits, ToolRef},
+    tool::arguments::is_absent,
 };
 
 /// In bytes. All three share one item, and DynamoDB allows 400 KB.
@@ -175,8 +176,9 @@ impl RunRequest {
         naming: &dyn Fn(&str) -> Result<ToolRef, String>,
     ) -> crate::Result<(Vec<NamedTool>, Self)> {
         let mut problems = Problems::default();
-        let (named, request) =
-            Self::read_named(&Value::Object(arguments.clone()), built_in, naming, None, &mut problems);
+        let given = arguments.iter().filter(|(_, value)| !is_absent(value));
+        let body = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let (named, request) = Self::read_named(&Value::Object(body), built_in, naming, None, &mut problems);
         Ok((named, problems.into_result(request)?))
     }
 

@@ -1,6 +1,6 @@
 //! One mistake per case.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Marks a diagnostic given only for the organization's own tool with the same schema as Slack's.
 pub(super) const OWN: (&str, &str) = ("the organization's own tool", "");
@@ -20,6 +20,10 @@ pub(super) fn mistakes() -> Vec<Mistake> {
     const RUNS: &str = "/actions/2/tool";
     const CALLED: &str = "/actions/2/parameters/automation_id";
     let runs = |id: &str| json!({"id": "x", "tool": "call_automation", "parameters": {"automation_id": id}});
+    let agent = |name: &str, value: Value| {
+        let parameters = Map::from_iter([("prompt".to_owned(), json!("{{event.text}}")), (name.to_owned(), value)]);
+        json!({"id": "x", "tool": "llm_agent", "parameters": parameters})
+    };
     let action = |tool: &str| json!({"id": "x", "tool": tool, "parameters": {"whatever": true}});
     vec![
         (vec![], vec![]),
@@ -106,6 +110,21 @@ pub(super) fn mistakes() -> Vec<Mistake> {
         (vec![("/actions/-", runs(INACTIVE))], vec![(RUNS, "unknown_tool"), (CALLED, "inactive_automation")]),
         (vec![("/actions/-", runs(IN_CIRCLE))], vec![(RUNS, "unknown_tool"), (CALLED, "circular_run")]),
         (vec![("/actions/-", runs(TOO_DEEP))], vec![(RUNS, "unknown_tool"), (CALLED, "too_large")]),
+        // The request of an agent, as far as it has no templates.
+        (
+            vec![("/actions/-", agent("limits", json!({"max_calls": 5})))],
+            vec![(RUNS, "unknown_tool"), ("/actions/2/parameters/limits/max_calls", "unknown_field")],
+        ),
+        (
+            vec![("/actions/-", agent("limits", json!({"iterations": 100_000, "calls": "{{limit}}"})))],
+            vec![(RUNS, "unknown_tool"), ("/actions/2/parameters/limits/iterations", "invalid_value")],
+        ),
+        (
+            vec![("/actions/-", agent("schema", json!({"type": "objekt"})))],
+            vec![(RUNS, "unknown_tool"), ("/actions/2/parameters/schema/type", "invalid_schema")],
+        ),
+        (vec![("/actions/-", agent("schema", json!({"type": "{{event.text}}"})))], vec![(RUNS, "unknown_tool")]),
+        (vec![("/actions/-", agent("limits", json!("")))], vec![(RUNS, "unknown_tool")]),
         (vec![("/actions/0/timeout_seconds", json!(0))], vec![("/actions/0/timeout_seconds", "invalid_value")]),
         (vec![("/actions/0/timeout_seconds", json!(301))], vec![("/actions/0/timeout_seconds", "invalid_value")]),
         (vec![("/actions/0/timeout_seconds", json!("60"))], vec![("/actions/0/timeout_seconds", "wrong_type")]),

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use super::{
-    check_compared, check_condition, event_data,
+    check_compared, check_condition, check_request, event_data, is_literal,
     known::{CalledAutomation, Known, KnownService, KnownTool, Purpose},
     parameters,
     scope::{Item, Knowledge, Output, Scope},
@@ -22,6 +22,7 @@ use crate::{
     },
     injection::{AUTOMATION_ID, CALL_AUTOMATION, LLM_AGENT},
     models::AutomationId,
+    tool::arguments::is_absent,
 };
 
 /// No zone is further from UTC.
@@ -105,7 +106,7 @@ impl<'a> Checks<'a, '_> {
         let place = child(&action.pointer, action.parameters_field);
         if action.tool.as_deref() == Some(LLM_AGENT) {
             check_model(action, &place, known, diagnostics);
-            check_agent(action, &place, diagnostics);
+            check_agent(action, &place, known, diagnostics);
         }
         if action.tool.as_deref() == Some(CALL_AUTOMATION) {
             check_called(action, &place, known, diagnostics);
@@ -306,16 +307,40 @@ fn check_model(action: &Action, place: &str, known: &Known, diagnostics: &mut Di
     }
 }
 
+fn check_agent(action: &Action, place: &str, known: &Known, diagnostics: &mut Diagnostics) {
+    let tools = child(place, "tools");
+    check_tools_of_agent(action, &tools, diagnostics);
+    let tools_are_fine = !diagnostics.has_errors_at(&tools);
+    // Wrong types and a missing prompt have their own diagnostics.
+    let mut request = Map::from_iter([("prompt".to_owned(), "A prompt".into())]);
+    for (name, value) in &action.parameters {
+        let (is_read, value) = match (name.as_str(), value) {
+            ("limits", Value::Object(limits)) => {
+                let literal = limits.iter().filter(|(_, limit)| is_literal(limit));
+                (true, literal.map(|(name, limit)| (name.clone(), limit.clone())).collect())
+            }
+            ("prompt" | "system_prompt" | "model", Value::String(_)) | ("schema", Value::Object(_)) => {
+                (true, value.clone())
+            }
+            ("tools", _) => (tools_are_fine, value.clone()),
+            _ => (false, Value::Null),
+        };
+        if is_read && is_literal(&value) && !is_absent(&value) {
+            request.insert(name.clone(), value);
+        }
+    }
+    check_request(&request, place, None, known, diagnostics);
+}
+
 /// An agent's tools must be literal, so that they can be checked, and must not include another agent.
-fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
-    let place = child(place, "tools");
+fn check_tools_of_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
     let hint = "Write the names of the tools out: \"tools\": [\"wget\"].";
     match action.parameters.get("tools") {
         None | Some(Value::Null) => {}
         Some(Value::Array(tools)) => {
             for (index, tool) in tools.iter().enumerate() {
                 let name = tool.as_str().or_else(|| tool.get("built_in")?.as_str()).unwrap_or_default();
-                let place = child(&place, index.to_string());
+                let place = child(place, index.to_string());
                 if name.contains("{{") || name.trim().is_empty() {
                     let message = "An agent's tools must be literal names, so that they can be checked.";
                     diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(tool));

@@ -20,7 +20,7 @@ pub struct Checked {
 }
 
 /// Checks `arguments` against `parameters`, the object schema of a `function_schema`. Empty text and null count as
-/// absent, because VAPI sends them for omitted optional arguments.
+/// absent, because VAPI sends them for omitted optional arguments, unless the argument's type lists null.
 ///
 /// # Errors
 /// One sentence that names the argument.
@@ -87,8 +87,13 @@ pub(crate) fn whole(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < 9e15).then(|| format!("{float:.0}").parse().ok()).flatten()
 }
 
-fn absent(value: &Value) -> bool {
+/// An argument with this value counts as absent, unless it [`takes_null`].
+pub fn is_absent(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
+pub fn takes_null(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_array).is_some_and(|types| types.iter().any(|kind| kind == "null"))
 }
 
 fn object(
@@ -110,7 +115,7 @@ fn object(
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         match properties.get(name) {
             None => ignored.push(path),
-            Some(_) if absent(value) => {}
+            Some(property) if is_absent(value) && !takes_null(property) => {}
             Some(property) => match one(property, value, &path, ignored) {
                 Ok(value) => {
                     checked.insert(name.clone(), value);
@@ -229,6 +234,17 @@ mod tests {
         let checked = check(json!({"text": "hi", "kind": "", "count": null})).unwrap();
         assert_eq!(Value::Object(checked.arguments), json!({"text": "hi"}));
         assert!(checked.ignored.is_empty());
+    }
+
+    #[test]
+    fn null_and_empty_text_are_values_where_the_type_lists_null() {
+        let schema =
+            json!({"type": "object", "properties": {"value": {"type": ["string", "null"]}, "key": {"type": "string"}}});
+        for value in [json!(null), json!("")] {
+            let given = json!({"value": value, "key": value});
+            let checked = super::check(&schema, given.as_object().unwrap()).unwrap();
+            assert_eq!(Value::Object(checked.arguments), json!({"value": value}));
+        }
     }
 
     #[test]

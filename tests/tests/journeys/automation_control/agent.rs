@@ -129,7 +129,51 @@ async fn the_tools_of_an_agent_are_checked_before_activation() {
     assert_eq!(told_of_template[0], format!("{place}/0 template_not_allowed"));
     assert_eq!(told(json!(["no_such"]), json!({})).await, [format!("{place}/0 unknown_tool")]);
     let pinned = json!({"ledger_post": world.fingerprint("ledger_post")});
-    assert_eq!(told(json!(["ledger_post"]), pinned).await, [""; 0]);
+    assert_eq!(told(json!(["ledger_post"]), pinned.clone()).await, [""; 0]);
+    let told_of_twice = told(json!(["ledger_post", "ledger_post"]), pinned).await;
+    assert_eq!(told_of_twice, [format!("{place}/1 invalid_value")]);
+    let held = json!([{"built_in": "wget", "allowed_hosts": ["*"]}]);
+    assert_eq!(told(held, json!({"wget": "built-in"})).await, [format!("{place}/0/allowed_hosts/0 invalid_value")]);
+}
+
+/// Otherwise each run would fail, after the actions before the agent.
+#[tokio::test]
+async fn the_schema_and_limits_of_an_agent_are_checked_before_activation() {
+    let (world, _books) = books().await;
+    for (number, (name, value, expected)) in [
+        ("limits", json!({"max_calls": 5}), &["limits/max_calls unknown_field"][..]),
+        ("limits", json!({"iterations": 100_000}), &["limits/iterations invalid_value"]),
+        ("schema", json!({"type": "objekt"}), &["schema/type invalid_schema"]),
+        ("limits", json!({"iterations": "{{trigger_data.n}}"}), &[]),
+        ("limits", json!(null), &[]),
+        ("schema", json!(""), &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut definition = world.manual(&json!([post("before", "x"), agent(json!({}))]));
+        definition["actions"][1]["parameters"][name] = value.clone();
+        definition["name"] = json!(format!("Agent {number}"));
+        let answer = world.deploy(&definition).await;
+        let errors = answer.body["diagnostics"].as_array().unwrap().iter().filter(|one| one["severity"] == "error");
+        let one = |one: &Value| format!("{} {}", text(&one["pointer"]), text(&one["code"]));
+        let expected: Vec<_> = expected.iter().map(|one| format!("/actions/1/parameters/{one}")).collect();
+        assert_eq!(errors.map(one).collect::<Vec<_>>(), expected, "{name} {value}");
+    }
+}
+
+/// Null and empty text count as absent, as for every tool.
+#[tokio::test]
+async fn absent_parameters_of_an_agent_may_be_null_or_empty() {
+    let (world, books) = books().await;
+    let mut definition = world.manual(&json!([agent(json!({})), post("then", "then")]));
+    let parameters = json!({"schema": "", "limits": null, "model": "", "system_prompt": "{{trigger_data.role}}"});
+    let of_agent = &mut definition["actions"][0]["parameters"];
+    *of_agent = and(of_agent.take(), parameters);
+    let id = active(&world, &definition).await;
+    world.llm.script(works());
+    let run = carried_out(&world, &id, &json!({"trigger_data": {"what": "the rent", "role": ""}})).await;
+    assert_eq!((&run["status"], entered(&books).len()), (&json!("completed"), 2), "{run:#}");
 }
 
 /// A name in an agent's prompt is no recipient.

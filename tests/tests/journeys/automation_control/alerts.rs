@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::{automation::MOST_FAILURES, models::RunStatus};
 use tests::{Fault, Options, World, automation::whole, http_server::Server};
 
-use super::{active, books_with, carried_out, post, text};
+use super::{active, and, books_with, carried_out, post, text};
 
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -62,6 +62,43 @@ async fn five_failures_in_a_row_pause_an_automation_and_tell_its_owners_once() {
     world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
     let active = row(&world, &id);
     assert_eq!((&active["failures_in_a_row"], active.get("pause_reason")), (&json!(0), None));
+}
+
+/// A `catch` that tells of each failure succeeds each time.
+#[tokio::test]
+async fn an_automation_whose_catch_alone_succeeds_is_paused_like_one_without() {
+    let (world, _books, owners) = told().await;
+    let entry = |id: &str| post(id, "{{trigger_data.entry}}");
+    let caught = |id: &str| and(entry(id), json!({"catch": [post(&format!("tell_{id}"), "told")]}));
+    let each = json!({"id": "each", "for_each": [1, 2], "at_once": 2, "actions": [caught("in_loop")]});
+    let definition = world.manual(&json!([caught("a"), each]));
+    let id = active(&world, &and(definition, json!({"catch": [post("tell_all", "told")]}))).await;
+    let run = async |entry: &str| carried_out(&world, &id, &json!({"trigger_data": {"entry": entry}})).await;
+    // Outages do not count, as without a `catch`.
+    assert_eq!(run("busy").await["status"], "partial_failure");
+    assert!(row(&world, &id).get("failed_runs").is_none());
+    for _ in 1..MOST_FAILURES {
+        assert_eq!(run("refused").await["status"], "partial_failure");
+    }
+    assert_eq!((&row(&world, &id)["failures_in_a_row"], owners.seen().len()), (&json!(4), 0));
+    assert_eq!(run("fine").await["status"], "completed");
+    assert_eq!(row(&world, &id)["failures_in_a_row"], 0);
+    for _ in 0..MOST_FAILURES {
+        run("refused").await;
+    }
+    assert_eq!((&row(&world, &id)["status"], owners.seen().len()), (&json!("paused"), 1));
+}
+
+/// An action that succeeds beside the one that fails resets the count.
+#[tokio::test]
+async fn a_success_outside_of_a_catch_keeps_an_automation_active() {
+    let (world, _books, owners) = told().await;
+    let caught = and(post("a", "refused"), json!({"catch": [post("tell", "told")]}));
+    let id = active(&world, &world.manual(&json!([caught, post("b", "fine")]))).await;
+    for _ in 0..=MOST_FAILURES {
+        assert_eq!(carried_out(&world, &id, &json!({})).await["status"], "partial_failure");
+    }
+    assert_eq!((&row(&world, &id)["status"], owners.seen().len()), (&json!("active"), 0));
 }
 
 #[tokio::test]

@@ -180,6 +180,20 @@ async fn cancelling_a_run_cancels_the_run_that_it_started() {
     assert_eq!((&runs_of(&world, &inner).await[0]["status"], entered(&books).len()), (&json!("cancelled"), 0));
 }
 
+#[tokio::test]
+async fn data_that_is_null_or_empty_counts_as_absent() {
+    let (world, books) = books().await;
+    let inner = active(&world, &and(world.manual(&json!([post("enter", "x")])), json!({"name": "Inner"}))).await;
+    for (number, data) in [json!(null), json!(""), json!("{{trigger_data.none}}")].iter().enumerate() {
+        let call = run_other(&inner, json!({"parameters": {"automation_id": inner, "data": data}}));
+        let outer =
+            active(&world, &and(world.manual(&json!([call])), json!({"name": format!("Outer {number}")}))).await;
+        let run = carried_out(&world, &outer, &json!({"trigger_data": {"none": null}})).await;
+        assert_eq!(run["status"], "completed", "{run:#}");
+    }
+    assert_eq!(entered(&books), ["x", "x", "x"]);
+}
+
 /// Calls `inner` with the caller's data.
 async fn middle(world: &World, inner: &str) -> String {
     let call = run_other(inner, json!({"parameters": {"automation_id": inner, "data": "{{trigger_data}}"}}));

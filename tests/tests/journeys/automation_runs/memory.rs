@@ -228,6 +228,18 @@ async fn an_administrator_sees_the_memory_redacted_and_forgets_a_value() {
 }
 
 #[tokio::test]
+async fn null_and_empty_text_are_remembered_as_they_are() {
+    let (world, _books) = books().await;
+    let write = remember(&json!({"key": "k", "value": "{{trigger_data.value}}"}));
+    let read = json!({"id": "after", "tool": "recall", "parameters": {"key": "k"}, "output_as": "after"});
+    let automation = world.activate(&world.manual(&json!([write, read]))).await;
+    for (name, value) in [("1", json!(null)), ("2", json!("")), ("3", json!(0))] {
+        let run = run(&world, &automation, name, &json!({"value": value})).await;
+        assert_eq!(outputs(&world, &run).await[1]["value"], value);
+    }
+}
+
+#[tokio::test]
 async fn bad_input_is_told_and_nothing_is_stored() {
     let (world, _books) = books().await;
     for (parameters, told) in [

@@ -23,7 +23,9 @@ pub(super) struct Tally {
     /// Results of tools.
     acted: usize,
     /// Succeeded actions, in a dry run also unsent ones.
-    pub(super) done: usize,
+    done: usize,
+    /// Of those, actions of a `catch`.
+    done_in_catch: usize,
     failures: usize,
     own_failures: usize,
     /// Place and reason of the first failures.
@@ -42,6 +44,11 @@ impl Tally {
         }
     }
 
+    pub(super) fn succeeded(&mut self, in_catch: bool) {
+        self.done += 1;
+        self.done_in_catch += usize::from(in_catch);
+    }
+
     /// Counts a failed step; returns the reason.
     pub(super) fn failed(&mut self, result: &ActionResult) -> String {
         let why = result.error.clone().unwrap_or_else(|| "it failed".to_owned());
@@ -56,9 +63,10 @@ impl Tally {
     }
 
     /// Adds the outcomes of an item that ran beside others.
-    pub(super) fn absorb(&mut self, item: &Self) {
+    pub(super) fn absorb(&mut self, item: &Self, in_catch: bool) {
         self.acted += item.acted;
         self.done += item.done;
+        self.done_in_catch += if in_catch { item.done } else { item.done_in_catch };
         self.own_failures += item.own_failures;
         let may_be_named = item.failures > 0 && self.named.len() < MOST_NAMED;
         for call in &item.calls {
@@ -91,9 +99,13 @@ impl Tally {
 }
 
 impl ActionRun<'_> {
-    /// Whether no action succeeded and every failure was an outage, of ours or of a vendor.
-    pub fn failed_by_outages(&self) -> bool {
-        self.tally.done == 0 && self.tally.own_failures == 0 && self.tally.failures > 0
+    /// Whether something failed, and no action succeeded but those of a `catch`.
+    pub const fn failed_but_for_catches(&self) -> bool {
+        self.tally.failures > 0 && self.tally.done == self.tally.done_in_catch
+    }
+
+    pub const fn failed_by_outages(&self) -> bool {
+        self.failed_but_for_catches() && self.tally.own_failures == 0
     }
 
     pub(super) fn ending(&self) -> Ending {

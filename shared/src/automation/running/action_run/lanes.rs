@@ -116,6 +116,6 @@ impl<'a> ActionRun<'a> {
         if let Some(why) = lane.run.tally.first_failure() {
             self.failed_within(&why);
         }
-        self.tally.absorb(&lane.run.tally);
+        self.tally.absorb(&lane.run.tally, self.is_in_catch());
     }
 }

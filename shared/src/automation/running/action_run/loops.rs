@@ -141,12 +141,13 @@ impl<'a> ActionRun<'a> {
             began: result.started_at,
             gathered: Gathered::default(),
         };
+        let outputs_before = Some(self.outputs.clone());
         if each.at_once > 1 {
             going.begin_lanes(self);
         } else {
             going.begin_item(&mut self.outputs);
         }
-        self.frames.push(Frame { item_of: Some(Box::new(going)), ..Frame::of(&each.steps) });
+        self.frames.push(Frame { item_of: Some(Box::new(going)), outputs_before, ..Frame::of(&each.steps) });
     }
 
     pub(super) fn end_of_loop(&self, going: &OpenLoop<'_>, now: Timestamp) -> ActionResult {
@@ -186,7 +187,8 @@ impl<'a> ActionRun<'a> {
     }
 
     pub(super) fn leave_loop(&mut self, result: &ActionResult, output: Option<Value>) {
-        let Some(going) = self.frames.pop().and_then(|frame| frame.item_of) else { return };
+        let Some(Frame { item_of: Some(going), outputs_before, .. }) = self.frames.pop() else { return };
+        self.outputs = outputs_before.unwrap_or_default();
         if let Some(name) = &going.each.output_as {
             // Some items may have failed: the output says which.
             self.outputs.give(name, output.unwrap_or_default());
@@ -231,13 +233,9 @@ impl OpenLoop<'_> {
         let stops = self.count(self.begun.saturating_sub(1), failed, outputs);
         if stops || self.begun >= self.items.len() {
             self.is_over = true;
-            outputs.forget(&self.each.item);
-            for (name, _) in outputs_of(&self.each.steps) {
-                outputs.forget(name);
-            }
-            return;
+        } else {
+            self.begin_item(outputs);
         }
-        self.begin_item(outputs);
     }
 
     /// Counts an item that is done, and keeps its outputs. Returns whether the loop is to stop.

@@ -73,7 +73,7 @@ impl<'a> ActionRun<'a> {
         let is_limit = output.as_ref().is_some_and(planned::is_usage_limit);
         self.give(action.output_as.as_deref(), result, output);
         match result.status {
-            ActionStatus::Succeeded | ActionStatus::NotSent => self.tally.done += 1,
+            ActionStatus::Succeeded | ActionStatus::NotSent => self.tally.succeeded(self.is_in_catch()),
             ActionStatus::Skipped => {}
             ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => {
                 self.failed(result);
@@ -122,13 +122,13 @@ impl<'a> ActionRun<'a> {
     }
 
     fn catch(&mut self, steps: &'a [Step], error: Value, stops: Option<String>) {
-        let before = self.outputs.given(ERROR).cloned();
+        let outputs_before = Some(self.outputs.clone());
         self.outputs.give(ERROR, error);
         for (name, _) in outputs_of(steps) {
             self.outputs.forget(name);
         }
         self.outputs.await_those_of(steps);
-        self.frames.push(Frame { caught: Some(Caught { stops, before }), ..Frame::of(steps) });
+        self.frames.push(Frame { caught: Some(Caught { stops }), outputs_before, ..Frame::of(steps) });
     }
 
     /// Begins the automation's `catch`, if something failed and the actions are over.
@@ -139,9 +139,14 @@ impl<'a> ActionRun<'a> {
         }
         let Some(message) = self.summary() else { return };
         self.catching = Some(self.left());
+        self.leave_lists(0);
         self.outputs.give(ERROR, json!({"message": message, "places": self.tally.places()}));
         self.outputs.await_those_of(self.catch);
         self.frames = vec![Frame::of(self.catch)];
+    }
+
+    pub(super) fn is_in_catch(&self) -> bool {
+        self.catching.is_some() || self.frames.iter().any(|frame| frame.caught.is_some())
     }
 
     /// Top-level steps that were not started.
@@ -150,18 +155,25 @@ impl<'a> ActionRun<'a> {
     }
 
     pub(super) fn stop_run(&mut self, why: String) {
-        if self.catching.is_some() {
-            self.frames.clear();
-        } else {
+        if self.catching.is_some() || self.item.is_some() {
+            self.leave_lists(0);
+        }
+        if self.catching.is_none() {
             self.stopped = Some(why);
         }
+    }
+
+    /// Leaves all but the first `kept` open lists.
+    fn leave_lists(&mut self, kept: usize) {
+        let outputs_before = self.frames.drain(kept..).find_map(|frame| frame.outputs_before);
+        self.outputs = outputs_before.unwrap_or_else(|| std::mem::take(&mut self.outputs));
     }
 
     /// Ends the item around a failed step, or else the run. A choice with a `catch` in between catches first.
     fn stop(&mut self, why: String) {
         match self.frames.iter().rposition(|frame| frame.item_of.is_some() || frame.branch_of.is_some()) {
             Some(place) => {
-                self.frames.truncate(place + 1);
+                self.leave_lists(place + 1);
                 if let Some(frame) = self.frames.last_mut() {
                     frame.next = frame.steps.len();
                     if let Some(going) = &mut frame.branch_of {
@@ -169,7 +181,7 @@ impl<'a> ActionRun<'a> {
                     }
                 }
             }
-            None if self.item.is_some() => self.frames.clear(),
+            None if self.item.is_some() => self.leave_lists(0),
             None => self.stop_run(why),
         }
     }
@@ -190,18 +202,15 @@ impl<'a> ActionRun<'a> {
                 }
                 None if is_outermost => break,
                 None => {
-                    let Some(Frame { caught, branch_of, .. }) = self.frames.pop() else { break };
+                    let Some(Frame { caught, branch_of, outputs_before, .. }) = self.frames.pop() else { break };
+                    if let Some(outputs_before) = outputs_before {
+                        self.outputs = outputs_before;
+                    }
                     if let Some(going) = branch_of {
                         self.leave_branch(*going);
                     }
-                    if let Some(Caught { stops, before }) = caught {
-                        self.outputs.forget(ERROR);
-                        if let Some(before) = before {
-                            self.outputs.give(ERROR, before);
-                        }
-                        if let Some(why) = stops {
-                            self.stop(why);
-                        }
+                    if let Some(why) = caught.and_then(|caught| caught.stops) {
+                        self.stop(why);
                     }
                 }
             }

@@ -2,8 +2,18 @@
 
 use super::*;
 
-/// Runs a whole definition, with `tool` answering every call.
 fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome) -> (Vec<ActionResult>, Ending) {
+    let (results, ending, _) = carry_out_to_count(list, catch, tool);
+    (results, ending)
+}
+
+/// Runs a whole definition, with `tool` answering every call; each failure is an outage. Returns also whether the run
+/// failed but for catches, and by outages.
+fn carry_out_to_count(
+    list: &Value,
+    catch: &Value,
+    tool: impl Fn(&str) -> ToolOutcome,
+) -> (Vec<ActionResult>, Ending, (bool, bool)) {
     let definition = json!({"name": "x", "trigger_type": "manual", "actions": list, "catch": catch});
     let mut diagnostics = Diagnostics::default();
     let definition = Definition::read(&definition, &mut diagnostics).unwrap();
@@ -14,12 +24,15 @@ fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome
     loop {
         let run = ActionRun::resume((steps, &definition.catch), &variables, &data, &results).unwrap();
         match run.next(now()) {
-            Next::Over(ending) => return (results, ending),
+            Next::Over(ending) => {
+                return (results, ending, (run.failed_but_for_catches(), run.failed_by_outages()));
+            }
             Next::Settled(result) => results.push(*result),
             Next::Pause(..) | Next::Busy => panic!("nothing waits"),
             Next::Call(planned) => {
                 let outcome = tool(&planned.id);
-                results.push(planned.finished(&outcome, false, now()));
+                let result = planned.finished(&outcome, false, now());
+                results.push(ActionResult { outage: result.status == ActionStatus::Failed, ..result });
             }
         }
     }
@@ -141,4 +154,89 @@ fn a_loop_and_a_choice_catch_what_failed_in_them() {
     let (results, ending) = carry_out_all(&list, &json!(null), |_| ToolOutcome::succeeded(1));
     assert!(!places(&results).iter().any(|place| place.starts_with("looped") || place.starts_with("chosen")));
     assert_eq!((ending.status, results.last().unwrap().place()), (RunStatus::Completed, "after"));
+}
+
+/// Holds unless the output proves nothing.
+fn posted_is_not_five() -> Value {
+    json!({"condition": {"path": "posted", "op": "!=", "value": 5}, "parameters": {"text": "{{posted}}"}})
+}
+
+fn limited(id: &str) -> ToolOutcome {
+    if id.ends_with("limit") {
+        return ToolOutcome::succeeded(json!({"error": "USAGE_LIMIT_EXCEEDED"}));
+    }
+    only_bad(id)
+}
+
+#[test]
+fn a_later_action_may_reuse_the_name_of_an_output_in_a_catch_or_a_loop() {
+    let posted = |id: &str| action(id, json!({"output_as": "posted"}));
+    let reply = || action("reply", posted_is_not_five());
+    let looped = |at_once: u64, inner: Value| {
+        let each = json!({"id": "each", "for_each": [1], "at_once": at_once, "output_as": "all"});
+        let mut each = each.as_object().unwrap().clone();
+        each.insert("actions".to_owned(), inner);
+        Value::Object(each)
+    };
+    let list = json!([action("bad", json!({"catch": [posted("tell")]})), posted("later_bad"), reply()]);
+    let (results, _) = carry_out_all(&list, &json!(null), limited);
+    assert_eq!(places(&results), ["bad failed", "tell succeeded", "later_bad failed", "reply skipped"]);
+    // It was not reached, and the automation's catch looks at it.
+    let in_catch = action("bad", json!({"catch": [posted("tell"), action("limit", json!({}))]}));
+    let stops = action("bad", json!({"on_error": "stop"}));
+    for first in [
+        json!([in_catch]),
+        json!([looped(1, json!([posted("tell"), action("limit", json!({}))]))]),
+        json!([looped(2, json!([posted("tell"), action("limit", json!({}))]))]),
+        json!([looped(1, json!([posted("tell")])), stops]),
+    ] {
+        let mut list = first;
+        list.as_array_mut().unwrap().push(posted("later"));
+        let (results, _) = carry_out_all(&list, &json!([reply()]), limited);
+        assert_eq!(places(&results).last().unwrap(), "reply skipped", "{list}");
+    }
+    // An item has no output of its catch.
+    let stops = action("bad", json!({"on_error": "stop", "catch": [posted("tell")]}));
+    for at_once in [1, 2] {
+        let list = json!([looped(at_once, json!([stops, posted("later")]))]);
+        let (results, _) = carry_out_all(&list, &json!(null), limited);
+        let output: Value = serde_json::from_str(results.last().unwrap().output.as_ref().unwrap()).unwrap();
+        assert_eq!(output[0]["outputs"], json!({}), "{output}");
+    }
+}
+
+#[test]
+fn a_catch_that_is_stopped_gives_back_the_failure_around_it() {
+    let log = action("log_bad", json!({"on_error": "stop"}));
+    let mail = action("mail_bad", json!({"catch": [log]}));
+    let tell = action("tell", json!({"parameters": {"text": "{{error.message}}", "first": "{{error.places[0]}}"}}));
+    for at_once in [1, 2] {
+        let each = json!({"id": "each", "for_each": ["ada"], "at_once": at_once, "actions": [mail]});
+        let (results, _) = carry_out_all(&json!([action("bad", json!({}))]), &json!([each, tell]), only_bad);
+        let told = results.last().unwrap();
+        assert_eq!(told.place(), "tell");
+        let expected = json!({"first": "bad", "text": "1 of 1 actions failed: bad (No.)."}).to_string();
+        assert_eq!(told.arguments.as_deref(), Some(expected.as_str()));
+    }
+}
+
+#[test]
+fn a_run_in_which_only_a_catch_succeeded_has_failed_but_for_it() {
+    let tell = |id: &str| json!([action(id, json!({}))]);
+    let bad = || action("bad", json!({"catch": tell("tell")}));
+    let each = |inner: Value| json!({"id": "each", "for_each": [1, 2, 3], "at_once": 2, "actions": inner});
+    let after = || action("after", json!({}));
+    for (list, catch, expected) in [
+        (json!([bad()]), json!(null), true),
+        (json!([action("bad", json!({}))]), tell("all"), true),
+        (json!([action("bad", json!({}))]), json!([each(tell("all"))]), true),
+        (json!([each(json!([bad()]))]), tell("all"), true),
+        (json!([bad(), after()]), tell("all"), false),
+        (json!([each(json!([bad(), after()]))]), tell("all"), false),
+        (json!([after()]), tell("all"), false),
+    ] {
+        let (_, ending, counted) = carry_out_to_count(&list, &catch, only_bad);
+        let status = if list == json!([after()]) { RunStatus::Completed } else { RunStatus::PartialFailure };
+        assert_eq!((counted, ending.status), ((expected, expected), status), "{list} {catch}");
+    }
 }
