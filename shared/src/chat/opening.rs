@@ -38,16 +38,16 @@ enum Beginning {
 
 enum Holder {
     Us(Box<Held>),
-    Same(ThreadId, RunningTurn),
+    Same(Box<Thread>, RunningTurn),
 }
 
 impl Turns {
     /// Opens a turn of a member's thread, creating the thread if necessary. Every refusal happens here.
     ///
     /// # Errors
-    /// [`Error::OverBudget`]; [`Error::NotFound`] for the name of another user's thread; [`Error::Conflict`] if
-    /// another turn does not end in time, if nothing waits for this input, or if the request name was used for another
-    /// message.
+    /// [`Error::OverBudget`]; [`Error::NotFound`] for the name of another
+    /// user's thread; [`Error::Conflict`] if another turn does not end in time, if nothing waits for this input, or if
+    /// the request name was used for another message.
     pub async fn open(
         &self,
         member: &Member,
@@ -66,7 +66,8 @@ impl Turns {
         let mut held = match self.hold(member, &asked, name.as_deref(), deadline).await? {
             Holder::Us(held) => *held,
             Holder::Same(thread, running) => {
-                let following = Following { member: member.clone(), email, thread, running };
+                let pending = thread.pending_call();
+                let following = Following { member: member.clone(), email, thread: thread.id, running, pending };
                 return Ok(OpenTurn { asked, deadline, begun: Begun::Running(Box::new(following)) });
             }
         };
@@ -101,11 +102,11 @@ impl Turns {
             };
             // `None` if it was deleted or has expired: the next attempt creates it.
             let thread = found(self.threads.get(new.organization_id, new.id).await)?;
-            let running = thread.filter(Thread::is_held).and_then(|thread| thread.running_turn());
-            if let Some(running) = running.filter(|running| running.failed.is_none())
+            if let Some(thread) = thread.filter(Thread::is_held)
+                && let Some(running) = thread.running_turn().filter(|running| running.failed.is_none())
                 && running.is_of(asked, name, true, self.settings.turn_within)?
             {
-                return Ok(Holder::Same(new.id, running));
+                return Ok(Holder::Same(Box::new(thread), running));
             }
             if wait.remaining().is_zero() {
                 return Err(busy);
