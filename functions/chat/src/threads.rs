@@ -173,9 +173,14 @@ pub(crate) async fn get_thread(
     let (limit, before) = (page.limit, page.cursor.map(|Cursor(number)| number));
     let thread = deps.turns.threads.get(asked.organization(), name.id(&asked.member)).await?;
     // The row's unanswered messages are newer than the stored ones.
-    let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
-    let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default()).max(1);
-    let (messages, next) = deps.turns.threads.messages(&thread, before, room).await?;
+    let mut newest = unanswered(&thread);
+    newest.retain(|message| before.is_none_or(|before| message.number < before));
+    let newest = newest.split_off(newest.len().saturating_sub(usize::try_from(limit).unwrap_or_default()));
+    let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default());
+    let (messages, next) = match newest.first() {
+        Some(oldest) if room <= 0 => (Vec::new(), Some(oldest.number).filter(|number| *number > 1)),
+        _ => deps.turns.threads.messages(&thread, before, room).await?,
+    };
     Ok(Shown(WholeThreadView {
         summary: thread.summary.clone().map(ThreadSummaryView::from),
         running: running_view(&thread),

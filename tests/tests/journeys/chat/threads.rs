@@ -101,6 +101,27 @@ async fn threads_are_listed_shown_and_deleted() {
 }
 
 #[tokio::test]
+async fn pages_with_a_failed_turn_have_no_more_than_their_limit() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "t", "Hello").await;
+    world.llm.inject(Standin::status(402).times(9));
+    assert!(world.chat_as(&user, &json!({"message": "And now?", "thread_id": "t"})).await.status >= 400);
+    for limit in 1..=5 {
+        let (mut numbers, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = world.threads(&user, "GET", &format!("/t?limit={limit}{cursor}")).await.expect(200);
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= limit, "{limit}: {page:#}");
+            numbers.extend(items.iter().map(|item| item["number"].as_u64().unwrap()));
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(numbers, [4, 3, 2, 1], "{limit}");
+    }
+}
+
+#[tokio::test]
 async fn a_limit_of_a_thread_holds_as_long_as_the_thread() {
     let world = World::start().await;
     let mut config = sms_without_call(&world.home);
