@@ -16,8 +16,8 @@ use crate::{
     error::found,
     fields::is_invisible,
     models::{
-        Budget, ChatRole, Member, OfferedTool, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage,
-        Timestamp, WaitsFor,
+        Budget, BudgetUse, ChatRole, Member, OfferedTool, PendingCall, RunningTurn, Spent, Thread, ThreadId,
+        ThreadMessage, Timestamp, WaitsFor,
     },
     planner::Offer,
     store::over,
@@ -59,8 +59,12 @@ impl Turns {
         let deadline = deadline.at_most(self.settings.turn_within);
         let (account, usage) = try_join!(self.accounts.llm(organization), self.budgets.usage(organization, deadline))?;
         let cost = Budget::of_cost(account.is_own());
-        if let Some(used_up) = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now())) {
-            return Err(over(used_up).into());
+        let used_up = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now()));
+        let refused = used_up.map(|used_up| Error::from(over(used_up)));
+        if let Some(refused) = refused
+            && found(self.threads.get(organization, self.new_thread(member, &asked).id).await)?.is_none()
+        {
+            return Err(refused);
         }
         let name = asked.name.as_deref().map(stored_name);
         let mut held = match self.hold(member, &asked, name.as_deref(), deadline).await? {
@@ -71,7 +75,7 @@ impl Turns {
                 return Ok(OpenTurn { asked, deadline, begun: Begun::Running(Box::new(following)) });
             }
         };
-        match Box::pin(self.begin(member, &mut held, &asked, name, deadline)).await {
+        match Box::pin(self.begin(member, &mut held, &asked, name, used_up, deadline)).await {
             Ok(Beginning::New { running, pending, toolbox }) => {
                 let new = NewTurn { member: member.clone(), email, account, held, running, pending, toolbox };
                 Ok(OpenTurn { asked, deadline, begun: Begun::New(Box::new(new)) })
@@ -120,6 +124,7 @@ impl Turns {
         held: &mut Held,
         asked: &ChatInput,
         name: Option<String>,
+        used_up: Option<&BudgetUse>,
         deadline: Deadline,
     ) -> Result<Beginning> {
         held.messages = self.threads.unsummarized(&held.thread).await?;
@@ -130,6 +135,9 @@ impl Turns {
         };
         if !same && let Some(earlier) = self.earlier(held, name.as_deref(), asked).await? {
             return Ok(Beginning::Earlier(earlier));
+        }
+        if let Some(used_up) = used_up {
+            return Err(over(used_up).into());
         }
         let resumed = before.filter(|_| same);
         let pending = awaited(&held.thread, &held.messages, asked, resumed.as_ref())?;
