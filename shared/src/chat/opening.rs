@@ -45,7 +45,7 @@ impl Turns {
     /// Opens a turn of a member's thread, creating the thread if necessary. Every refusal happens here.
     ///
     /// # Errors
-    /// [`Error::OverBudget`]; [`Error::NotFound`] for the name of another
+    /// [`Error::OverBudget`]; [`Error::Invalid`] for a new thread's name; [`Error::NotFound`] for the name of another
     /// user's thread; [`Error::Conflict`] if another turn does not end in time, if nothing waits for this input, or if
     /// the request name was used for another message.
     pub async fn open(
@@ -60,7 +60,7 @@ impl Turns {
         let (account, usage) = try_join!(self.accounts.llm(organization), self.budgets.usage(organization, deadline))?;
         let cost = Budget::of_cost(account.is_own());
         let used_up = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now()));
-        let refused = used_up.map(|used_up| Error::from(over(used_up)));
+        let refused = used_up.map(|used_up| Error::from(over(used_up))).or_else(|| asked.refused_thread());
         if let Some(refused) = refused
             && found(self.threads.get(organization, self.new_thread(member, &asked).id).await)?.is_none()
         {
