@@ -32,7 +32,15 @@ impl Client {
     /// # Errors
     /// The clients' error.
     pub fn read(body: &str) -> Result<Self, String> {
-        let mut client = Self::default();
+        Self::read_after(Vec::new(), body)
+    }
+
+    /// Reads a whole body with the messages of earlier runs.
+    ///
+    /// # Errors
+    /// The clients' error.
+    pub fn read_after(messages: Vec<Value>, body: &str) -> Result<Self, String> {
+        let mut client = Self { messages, ..Self::default() };
         for frame in body.split("\n\n") {
             let data: Vec<&str> = frame.split('\n').filter_map(|line| line.strip_prefix("data: ")).collect();
             if !data.is_empty() {

@@ -7,6 +7,7 @@ use shared::{
     Error, Result,
     chat::{CalledTool, LONGEST_THREAD, PendingAction, RunningTurnView, running_view, unanswered},
     described::{Described, Schemas, json},
+    error::found,
     http::{Answers, Asked, Found, Gone, Operation, Paged, Part, Reply, Shown, operation},
     models::{Member, PendingCall, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
     planner::Widget,
@@ -16,27 +17,42 @@ use shared::{
 use crate::Deps;
 
 /// The client's name for the thread.
-pub(crate) struct ThreadName(String);
+pub(crate) struct ThreadName {
+    /// As the path has it.
+    written: String,
+    decoded: String,
+}
 
 impl Part for ThreadName {
     fn of(found: &Found<'_>) -> Result<Self> {
-        let name = percent_decode_str(found.variable(0)).decode_utf8().map_err(|_no_text| Error::NotFound("thread"))?;
+        let written = found.variable(0);
+        let name = percent_decode_str(written).decode_utf8().map_err(|_no_text| Error::NotFound("thread"))?;
         if name.chars().count() > LONGEST_THREAD {
             return Err(Error::NotFound("thread"));
         }
-        Ok(Self(name.into_owned()))
+        Ok(Self { decoded: name.into_owned(), written: written.to_owned() })
     }
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let schema = json!({"type": "string", "maxLength": LONGEST_THREAD});
-        operation.names("What the user's clients call the thread.", schema);
+        let text = "What the user's clients call the thread. A thread of an earlier version with `/`, `?` or `#` in its \
+                    name cannot be named in an address: API Gateway decodes it before it chooses the route.";
+        operation.names(text, schema);
     }
 }
 
 impl ThreadName {
-    /// Somebody else's name leads to another id.
-    fn id(&self, member: &Member) -> ThreadId {
-        ThreadId::of_name(member.organization_id, &member.user_id, &self.0)
+    /// Somebody else's name leads to another id. API Gateway has decoded the path, so a `%` in it is part of the name of
+    /// a thread of an earlier version.
+    async fn id(&self, deps: &Deps, member: &Member) -> Result<ThreadId> {
+        let id = |name: &str| ThreadId::of_name(member.organization_id, &member.user_id, name);
+        let written = id(&self.written);
+        if self.written != self.decoded
+            && found(deps.turns.threads.get(member.organization_id, written).await)?.is_some()
+        {
+            return Ok(written);
+        }
+        Ok(id(&self.decoded))
     }
 }
 
@@ -171,11 +187,16 @@ pub(crate) async fn get_thread(
     name: ThreadName,
 ) -> Result<Shown<WholeThreadView>> {
     let (limit, before) = (page.limit, page.cursor.map(|Cursor(number)| number));
-    let thread = deps.turns.threads.get(asked.organization(), name.id(&asked.member)).await?;
+    let thread = deps.turns.threads.get(asked.organization(), name.id(deps, &asked.member).await?).await?;
     // The row's unanswered messages are newer than the stored ones.
-    let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
-    let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default()).max(1);
-    let (messages, next) = deps.turns.threads.messages(&thread, before, room).await?;
+    let mut newest = unanswered(&thread);
+    newest.retain(|message| before.is_none_or(|before| message.number < before));
+    let newest = newest.split_off(newest.len().saturating_sub(usize::try_from(limit).unwrap_or_default()));
+    let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default());
+    let (messages, next) = match newest.first() {
+        Some(oldest) if room <= 0 => (Vec::new(), Some(oldest.number).filter(|number| *number > 1)),
+        _ => deps.turns.threads.messages(&thread, before, room).await?,
+    };
     Ok(Shown(WholeThreadView {
         summary: thread.summary.clone().map(ThreadSummaryView::from),
         running: running_view(&thread),
@@ -190,7 +211,7 @@ pub(crate) async fn get_thread(
 /// With everything that was said in it. A thread with a running turn is a conflict.
 #[operation(DELETE "/agent/threads/{id}", Member, also(409))]
 pub(crate) async fn delete_thread(deps: &Deps, asked: &Asked<'_>, name: ThreadName) -> Result<Gone> {
-    deps.turns.threads.delete(asked.organization(), name.id(&asked.member), asked.deadline).await?;
+    deps.turns.threads.delete(asked.organization(), name.id(deps, &asked.member).await?, asked.deadline).await?;
     tracing::info!("a thread was deleted");
     Ok(Gone)
 }

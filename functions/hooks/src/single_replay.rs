@@ -87,15 +87,25 @@ pub(crate) async fn replay_event(
             automation => automation?,
         };
         if automation.status != AutomationStatus::Active && !dry_run {
-            let (id, status) = (automation.id, automation.status.as_str());
-            let problem = format!("the automation {id} is {status}; activate a version, or replay in a dry run");
-            return Err(Error::Conflict(problem));
+            // It may have been paused since the first request with this key.
+            let key = cause.of(&automation, dry_run).key;
+            let before = if hash.is_some() { starter.started_before(&automation, key, hash).await? } else { None };
+            let Some(before) = before else {
+                let (id, status) = (automation.id, automation.status.as_str());
+                let problem = format!("the automation {id} is {status}; activate a version, or replay in a dry run");
+                return Err(Error::Conflict(problem));
+            };
+            to_start.push((automation, Some(before)));
+            continue;
         }
-        to_start.push(automation);
+        to_start.push((automation, None));
     }
     let mut runs = Vec::new();
-    for automation in to_start {
-        let (run, _) = starter.start_requested(&automation, &cause.of(&automation, dry_run), hash).await?;
+    for (automation, before) in to_start {
+        let run = match before {
+            Some(before) => before,
+            None => starter.start_requested(&automation, &cause.of(&automation, dry_run), hash).await?.0,
+        };
         tracing::info!(run.id = %run.id, event.id = %id, dry_run, "an event was replayed");
         runs.push(RunView::from(run));
     }

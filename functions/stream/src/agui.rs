@@ -98,8 +98,9 @@ pub struct Run {
     step: Option<&'static str>,
     /// The message whose words are coming.
     open: Option<Message>,
-    /// Calls that were told.
+    /// Calls that the client has, and those with a result: it keeps them from run to run.
     calls: HashSet<String>,
+    results: HashSet<String>,
     /// The question to the person.
     interrupt: Option<Value>,
     /// The part of the answer sent so far.
@@ -129,14 +130,27 @@ impl Run {
             step: None,
             open: None,
             calls: HashSet::new(),
+            results: HashSet::new(),
             interrupt: None,
             told: Told::default(),
             over: false,
         }
     }
 
+    /// Calls and results of the client's own messages are not sent again: a client appends a call's arguments to the
+    /// arguments of the same call.
+    pub fn client_has(&mut self, messages: &[Value]) {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        for message in messages {
+            let calls = message.get("toolCalls").and_then(Value::as_array).into_iter().flatten();
+            self.calls.extend(calls.filter_map(|call| text(call.get("id"))));
+            self.results.extend(text(message.get("toolCallId")));
+        }
+    }
+
     /// The thread so far. A client replaces its state with this.
     pub fn snapshot(&mut self, messages: &[Value]) {
+        self.client_has(messages);
         self.frames.data(&Written::MessagesSnapshot { messages });
     }
 
@@ -243,6 +257,9 @@ impl Run {
     }
 
     fn result(&mut self, id: &str, result: &ToolResult) {
+        if !self.results.insert(id.to_owned()) {
+            return;
+        }
         let message_id = self.next_id();
         let content = result.result.to_string();
         self.frames.data(&Written::ToolCallResult {

@@ -1,5 +1,7 @@
 //! A thread as it is, for a front end that shows it anew, and the turn that is being answered, which it follows to its end.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Error, Result,
@@ -70,7 +72,7 @@ pub(crate) async fn connect(
 
 /// The messages, oldest first. Their ids are the same each time.
 fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<Value> {
-    let mut messages = Vec::new();
+    let (mut messages, mut told) = (Vec::new(), HashSet::new());
     let asked = thread.pending_call().filter(PendingCall::asks_person);
     if has_more {
         let id = format!("{}-earlier", thread.id);
@@ -82,7 +84,10 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
         }));
     }
     for message in newest.into_iter().rev() {
-        messages.extend(calls(&format!("{}-{}", thread.id, message.number), message.results()));
+        // An answer after a question repeats the calls before the question.
+        let mut results = message.results();
+        results.retain(|result| result.id.is_empty() || told.insert(result.id.clone()));
+        messages.extend(calls(&format!("{}-{}", thread.id, message.number), results));
         let ThreadMessage { number, role, content, widget, metadata, .. } = message;
         let metadata: Map<String, Value> =
             metadata.and_then(|metadata| serde_json::from_str(&metadata).ok()).unwrap_or_default();
@@ -120,14 +125,14 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
     messages
 }
 
-/// The calls of the answer `answer`, with their results.
+/// The calls of the answer `answer`, with their results. A call keeps the id of its run; calls of older rows have none.
 fn calls(answer: &str, results: Vec<ToolResult>) -> Vec<Value> {
     let was_made =
         |result: &ToolResult| matches!(result.outcome, TurnCall::Succeeded | TurnCall::Failed | TurnCall::Unconfirmed);
     let (mut made, mut told) = (Vec::new(), Vec::new());
     for (number, result) in (1_u32..).zip(results.into_iter().filter(was_made)) {
-        let ToolResult { tool, arguments, outcome, result, .. } = result;
-        let call = format!("{answer}-call-{number}");
+        let ToolResult { id, tool, arguments, outcome, result, .. } = result;
+        let call = if id.is_empty() { format!("{answer}-call-{number}") } else { id };
         let content = fit(result, LONGEST_RESULT).to_string();
         made.push(json!({
             "id": call, "type": "function", "function": {"name": tool, "arguments": json!(arguments).to_string()},

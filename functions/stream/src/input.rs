@@ -60,9 +60,10 @@ impl RunInput {
             let consent = if resumes { consent(&mut fields) } else { None };
             let said = if resumes { None } else { said(&mut fields, &tools) };
             let (thread, run) = named?;
+            let thread_field = fields.path("threadId");
             let asked = match consent {
-                Some(consent) => ChatInput { tools, ..consent.asked(thread) },
-                None => ChatInput { thread, tools, ..said? },
+                Some(consent) => ChatInput { tools, thread_field, ..consent.asked(thread) },
+                None => ChatInput { thread, tools, thread_field, ..said? },
             };
             Some(Self { run, asked })
         });

@@ -135,6 +135,9 @@ async fn run(deps: &'static Deps, person: &Person, body: &Value, path: &str, dea
     let open = Box::pin(deps.turns.open(&person.member, person.email.clone(), asked, deadline)).await?;
     let frames = Frames::default();
     let mut run = Run::start(frames.clone(), &thread, &run);
+    if let Some(messages) = body.get("messages").and_then(Value::as_array) {
+        run.client_has(messages);
+    }
     let work = async move {
         let answer = deps.turns.answer(open, &mut run).await?;
         run.answered(&answer.content, answer.widget.as_ref(), &answer.metadata);

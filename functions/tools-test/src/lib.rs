@@ -18,7 +18,7 @@ use shared::{
     http::{Access, Asked, Operation, Repeated, Reply, Sent, operation},
     idempotency::Key,
     lifecycle::{self, References},
-    models::{E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber, Role, Tool},
+    models::{E164, ExecutionId, ExecutionOrigin, ExecutionStatus, OrganizationId, PhoneNumber, Role, Tool},
     platform::Parts,
     store::Tools,
     tool::{CallContext, Conversation, Subject, ToolOutcome},
@@ -87,6 +87,7 @@ shared::described!(Trial => {"$ref": "#/components/schemas/Trial"});
 async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Trial>) -> Result<Reply> {
     let (member, deadline) = (&asked.member, asked.deadline.at_most(ANSWER_WITHIN));
     let (organization, key) = (asked.organization(), key.0);
+    let has_key = key.is_some();
     let request = TestRequest::read(&body.json()?)?;
     if !request.dry_run && matches!(request.which, TestedTool::Unsaved(_)) {
         // Otherwise members who may not make a tool could run any.
@@ -127,8 +128,12 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         if let Some(least) = tool.chat.least_role {
             member.must_be(least)?;
         }
-        room?;
-        run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await
+        // A request with a key may have been carried out before, whatever is left of the budget now.
+        let room = match room {
+            Err(over @ Error::OverBudget(_)) if has_key => Err(over),
+            room => Ok(room?),
+        };
+        run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments), room).await
     }
 }
 
@@ -196,15 +201,20 @@ async fn show(
     }))
 }
 
+/// `room`: the refusal of an execution that did not happen before.
 async fn run(
     deps: &Deps,
     tool: &ActionTool,
     context: &CallContext<'_>,
     request: ExecutionRequest<'_>,
+    room: Result<()>,
 ) -> Result<Reply> {
     let executed = deps.executor.execute(tool, request, context, None).await;
     if let Some(outage) = executed.outage {
         return Err(outage);
+    }
+    if executed.outcome.status == ExecutionStatus::Limited {
+        room?;
     }
     let reply = Reply::ok(&json!({
         "dry_run": false, "status": executed.outcome.status, "answer": executed.outcome.answer,

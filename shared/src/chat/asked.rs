@@ -11,6 +11,8 @@ use serde_json::Value;
 const DEFAULT_THREAD: &str = "default";
 pub const LONGEST_MESSAGE: usize = 32_000;
 pub const LONGEST_THREAD: usize = 200;
+/// API Gateway decodes a path before it chooses the route.
+const NOT_IN_PATHS: [char; 4] = ['/', '?', '#', '%'];
 const ACTION: &str = "chat";
 const PARAMETERS: [&str; 2] = ["parameters", "arguments"];
 const THREAD_NAMES: [&str; 3] = ["thread_id", "conversation_id", "threadId"];
@@ -22,6 +24,7 @@ pub struct ChatInput {
     /// Empty when `awaited` brings results of tools.
     pub message: String,
     pub thread: String,
+    pub thread_field: String,
     pub awaited: Option<Awaited>,
     /// The idempotency name: a request with the same name gets the same answer.
     pub name: Option<String>,
@@ -71,6 +74,7 @@ impl Consent {
         ChatInput {
             message: self.message(None),
             thread,
+            thread_field: String::new(),
             name: Some(self.name()),
             awaited: Some(Awaited::Consent(self)),
             tools: Vec::new(),
@@ -90,6 +94,15 @@ impl ChatInput {
         self.name.as_deref()?.strip_prefix(MESSAGE).map(str::to_owned)
     }
 
+    pub(super) fn refused_thread(&self) -> Option<Error> {
+        let name = self.thread.as_str();
+        if name.contains(NOT_IN_PATHS) {
+            return Some(Error::invalid(&self.thread_field, "must be without /, ?, # and %: a path names the thread"));
+        }
+        let problem = "must not be . or ..: a path names the thread";
+        [".", ".."].contains(&name).then(|| Error::invalid(&self.thread_field, problem))
+    }
+
     pub fn name_of_message(id: &str) -> String {
         format!("{MESSAGE}{id}")
     }
@@ -105,7 +118,7 @@ impl ChatInput {
             let consent = consent(&mut fields);
             let said = fields.text("message", LONGEST_MESSAGE);
             let message = required_message(said, consent.as_ref(), &mut fields);
-            let thread = fields.name("thread_id", LONGEST_THREAD);
+            let thread = fields.name("thread_id", LONGEST_THREAD).map(|thread| (thread, "thread_id".to_owned()));
             fields.finish();
             Some(Self::of(message?, consent, thread, key))
         });
@@ -154,10 +167,12 @@ impl ChatInput {
         problems.into_result(request)
     }
 
-    fn of(message: String, consent: Option<Consent>, thread: Option<String>, key: Option<String>) -> Self {
+    fn of(message: String, consent: Option<Consent>, thread: Option<(String, String)>, key: Option<String>) -> Self {
+        let (thread, thread_field) = thread.unwrap_or_else(|| (DEFAULT_THREAD.to_owned(), String::new()));
         Self {
             message,
-            thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),
+            thread,
+            thread_field,
             name: consent.as_ref().map(Consent::name).or(key),
             awaited: consent.map(Awaited::Consent),
             tools: Vec::new(),
@@ -186,7 +201,7 @@ fn required_message(said: Option<String>, consent: Option<&Consent>, fields: &mu
     message
 }
 
-fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
+fn named_thread(body: &Value, problems: &mut Problems) -> Option<(String, String)> {
     let mut named: Option<(String, String)> = None;
     for place in PARAMETERS.into_iter().chain([""]) {
         let Some(body) = (if place.is_empty() { Some(body) } else { body.get(place) }).filter(|body| body.is_object())
@@ -206,7 +221,7 @@ fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
             }
         }
     }
-    named.map(|(thread, _at)| thread)
+    named
 }
 
 /// `metadata.consent`; other members of `metadata` belong to the client.

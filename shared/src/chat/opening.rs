@@ -16,8 +16,8 @@ use crate::{
     error::found,
     fields::is_invisible,
     models::{
-        Budget, ChatRole, Member, OfferedTool, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage,
-        Timestamp, WaitsFor,
+        Budget, BudgetUse, ChatRole, Member, OfferedTool, PendingCall, RunningTurn, Spent, Thread, ThreadId,
+        ThreadMessage, Timestamp, WaitsFor,
     },
     planner::Offer,
     store::over,
@@ -38,16 +38,16 @@ enum Beginning {
 
 enum Holder {
     Us(Box<Held>),
-    Same(ThreadId, RunningTurn),
+    Same(Box<Thread>, RunningTurn),
 }
 
 impl Turns {
     /// Opens a turn of a member's thread, creating the thread if necessary. Every refusal happens here.
     ///
     /// # Errors
-    /// [`Error::OverBudget`]; [`Error::NotFound`] for the name of another user's thread; [`Error::Conflict`] if
-    /// another turn does not end in time, if nothing waits for this input, or if the request name was used for another
-    /// message.
+    /// [`Error::OverBudget`]; [`Error::Invalid`] for a new thread's name; [`Error::NotFound`] for the name of another
+    /// user's thread; [`Error::Conflict`] if another turn does not end in time, if nothing waits for this input, or if
+    /// the request name was used for another message.
     pub async fn open(
         &self,
         member: &Member,
@@ -59,18 +59,23 @@ impl Turns {
         let deadline = deadline.at_most(self.settings.turn_within);
         let (account, usage) = try_join!(self.accounts.llm(organization), self.budgets.usage(organization, deadline))?;
         let cost = Budget::of_cost(account.is_own());
-        if let Some(used_up) = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now())) {
-            return Err(over(used_up).into());
+        let used_up = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now()));
+        let refused = used_up.map(|used_up| Error::from(over(used_up))).or_else(|| asked.refused_thread());
+        if let Some(refused) = refused
+            && found(self.threads.get(organization, self.new_thread(member, &asked).id).await)?.is_none()
+        {
+            return Err(refused);
         }
         let name = asked.name.as_deref().map(stored_name);
         let mut held = match self.hold(member, &asked, name.as_deref(), deadline).await? {
             Holder::Us(held) => *held,
             Holder::Same(thread, running) => {
-                let following = Following { member: member.clone(), email, thread, running };
+                let pending = thread.pending_call();
+                let following = Following { member: member.clone(), email, thread: thread.id, running, pending };
                 return Ok(OpenTurn { asked, deadline, begun: Begun::Running(Box::new(following)) });
             }
         };
-        match Box::pin(self.begin(member, &mut held, &asked, name, deadline)).await {
+        match Box::pin(self.begin(member, &mut held, &asked, name, used_up, deadline)).await {
             Ok(Beginning::New { running, pending, toolbox }) => {
                 let new = NewTurn { member: member.clone(), email, account, held, running, pending, toolbox };
                 Ok(OpenTurn { asked, deadline, begun: Begun::New(Box::new(new)) })
@@ -101,11 +106,11 @@ impl Turns {
             };
             // `None` if it was deleted or has expired: the next attempt creates it.
             let thread = found(self.threads.get(new.organization_id, new.id).await)?;
-            let running = thread.filter(Thread::is_held).and_then(|thread| thread.running_turn());
-            if let Some(running) = running.filter(|running| running.failed.is_none())
+            if let Some(thread) = thread.filter(Thread::is_held)
+                && let Some(running) = thread.running_turn().filter(|running| running.failed.is_none())
                 && running.is_of(asked, name, true, self.settings.turn_within)?
             {
-                return Ok(Holder::Same(new.id, running));
+                return Ok(Holder::Same(Box::new(thread), running));
             }
             if wait.remaining().is_zero() {
                 return Err(busy);
@@ -119,6 +124,7 @@ impl Turns {
         held: &mut Held,
         asked: &ChatInput,
         name: Option<String>,
+        used_up: Option<&BudgetUse>,
         deadline: Deadline,
     ) -> Result<Beginning> {
         held.messages = self.threads.unsummarized(&held.thread).await?;
@@ -129,6 +135,9 @@ impl Turns {
         };
         if !same && let Some(earlier) = self.earlier(held, name.as_deref(), asked).await? {
             return Ok(Beginning::Earlier(earlier));
+        }
+        if let Some(used_up) = used_up {
+            return Err(over(used_up).into());
         }
         let resumed = before.filter(|_| same);
         let pending = awaited(&held.thread, &held.messages, asked, resumed.as_ref())?;

@@ -177,6 +177,13 @@ pub(super) struct Teller {
 }
 
 impl Teller {
+    pub(super) fn skip(&mut self, told: &[ToolResult]) {
+        for call in told {
+            self.begun.insert(call.id.clone());
+            self.ended.insert(call.id.clone());
+        }
+    }
+
     pub(super) fn tell(&mut self, calls: &[ToolResult], observer: &mut impl Observer) {
         for call in calls.iter().filter(|call| !call.id.is_empty()) {
             if self.begun.insert(call.id.clone()) {
@@ -203,7 +210,18 @@ impl Turns {
         observer: &mut O,
         deadline: Deadline,
     ) -> Result<Followed> {
-        let mut teller = Teller::default();
+        self.follow_from(&mut Teller::default(), organization, thread, running, observer, deadline).await
+    }
+
+    pub(super) async fn follow_from<O: Observer>(
+        &self,
+        teller: &mut Teller,
+        organization: OrganizationId,
+        thread: ThreadId,
+        running: &RunningTurn,
+        observer: &mut O,
+        deadline: Deadline,
+    ) -> Result<Followed> {
         teller.tell(&running.calls, observer);
         let mut backoff = Backoff::new(LOOKS, LOOKS, deadline);
         loop {

@@ -162,6 +162,7 @@ pub(super) struct Following {
     pub(super) email: Option<String>,
     pub(super) thread: ThreadId,
     pub(super) running: RunningTurn,
+    pub(super) pending: Option<PendingCall>,
 }
 
 pub(super) struct NewTurn {
@@ -231,18 +232,29 @@ impl Turns {
     /// If the model cannot be asked and nothing was done, or if the answer cannot be stored: the same request may come
     /// again.
     pub async fn answer<O: Observer>(&self, open: OpenTurn, observer: &mut O) -> Result<TurnAnswer> {
+        self.answer_from(Teller::default(), open, observer).await
+    }
+
+    async fn answer_from<O: Observer>(
+        &self,
+        mut teller: Teller,
+        open: OpenTurn,
+        observer: &mut O,
+    ) -> Result<TurnAnswer> {
         let OpenTurn { asked, deadline, begun } = open;
         let mut new = match begun {
             Begun::Earlier(answer) => {
                 tell_again(&answer, observer);
                 return Ok(*answer);
             }
-            Begun::Running(following) => return self.follow_same(*following, asked, observer, deadline).await,
+            Begun::Running(following) => {
+                return self.follow_same(teller, *following, asked, observer, deadline).await;
+            }
             Begun::New(new) => new,
         };
         let (stop, request) = (StopSignal::default(), self.threads.stop_request(&new.held.lease));
         tokio::select! {
-            taken = Box::pin(self.take(&mut new, &asked, &stop, observer, deadline)) => taken,
+            taken = Box::pin(self.take(&mut teller, &mut new, &asked, &stop, observer, deadline)) => taken,
             never = pass_on(&request, &stop) => match never {},
         }
     }
@@ -250,26 +262,33 @@ impl Turns {
     /// Follows the same request to its end. If its invocation died, the turn is resumed here.
     async fn follow_same<O: Observer>(
         &self,
+        mut teller: Teller,
         following: Following,
         asked: ChatInput,
         observer: &mut O,
         deadline: Deadline,
     ) -> Result<TurnAnswer> {
-        let Following { member, email, thread, running } = following;
-        match Box::pin(self.follow(member.organization_id, thread, &running, observer, deadline)).await? {
+        let Following { member, email, thread, running, pending } = following;
+        if let Some(pending) = &pending {
+            teller.skip(&pending.tool_results);
+        }
+        let organization = member.organization_id;
+        let followed = self.follow_from(&mut teller, organization, thread, &running, observer, deadline);
+        match Box::pin(followed).await? {
             Followed::Answered(_, answer) => {
                 tell_again(&answer, observer);
                 Ok(*answer)
             }
             Followed::Failed(_) => {
                 let open = Box::pin(self.open(&member, email, asked, deadline)).await?;
-                Box::pin(self.answer(open, observer)).await
+                Box::pin(self.answer_from(teller, open, observer)).await
             }
         }
     }
 
     async fn take<O: Observer>(
         &self,
+        teller: &mut Teller,
         new: &mut NewTurn,
         asked: &ChatInput,
         stop: &StopSignal,
@@ -283,7 +302,10 @@ impl Turns {
         if let Some(cost) = self.shorten(held, &model, deadline).await {
             let _the_next_request_finds_it = self.spend(member, on_own_key, cost).await;
         }
-        Teller::default().tell(&AgentState::calls_of(running), observer);
+        if let Some(pending) = &pending {
+            teller.skip(&pending.tool_results);
+        }
+        teller.tell(&AgentState::calls_of(running), observer);
         let (held, running) = (&*held, &*running);
         let mut observer = Metered { turns: self, member, on_own_key, lease: &held.lease, running, observer };
 

@@ -137,10 +137,47 @@ proptest! {
         ids.sort_unstable();
         ids.dedup();
         prop_assert_eq!(ids.len(), told, "ids of messages are different: {}", written);
-        // Each result follows its call.
+        // Each result follows its call, and no call has two.
+        let results = client.messages.iter().filter(|message| message["role"] == "tool");
+        let mut answered: Vec<&str> = results.map(|message| message["toolCallId"].as_str().unwrap()).collect();
+        let told = answered.len();
+        answered.sort_unstable();
+        answered.dedup();
+        prop_assert_eq!(answered.len(), told, "{}", written);
         for (at, message) in client.messages.iter().enumerate().filter(|(_, message)| message["role"] == "tool") {
             let before = &client.messages[..at];
             prop_assert!(before.iter().any(|call| call["id"] == message["toolCallId"]), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_run_sends_no_call_and_no_result_that_its_client_has(
+        first in prop::collection::vec(told(), 0..24), second in prop::collection::vec(told(), 0..24),
+    ) {
+        let mut messages: Vec<Value> = Vec::new();
+        for (id, turn) in [("r-1", &first), ("r-2", &second)] {
+            let frames = Frames::default();
+            let mut run = Run::start(frames.clone(), "t-1", id);
+            run.client_has(&messages);
+            let mut said = String::new();
+            for told in turn {
+                tell(&mut run, told, &mut said);
+            }
+            run.finish();
+            messages = Client::read_after(messages, &frames.written()).unwrap().messages;
+        }
+        let calls = messages.iter().filter_map(|message| message["toolCalls"].as_array()).flatten();
+        let calls: Vec<&Value> = calls.collect();
+        for call in &calls {
+            let arguments = call["function"]["arguments"].as_str().unwrap();
+            prop_assert!(serde_json::from_str::<Value>(arguments).is_ok(), "{}", arguments);
+        }
+        let results: Vec<&Value> = messages.iter().filter_map(|message| message.get("toolCallId")).collect();
+        for mut ids in [calls.iter().map(|call| &call["id"]).collect::<Vec<_>>(), results] {
+            let told = ids.len();
+            ids.sort_by_key(ToString::to_string);
+            ids.dedup();
+            prop_assert_eq!(ids.len(), told, "{:#?}", messages);
         }
     }
 

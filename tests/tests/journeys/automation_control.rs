@@ -140,6 +140,40 @@ async fn an_automation_is_run_by_hand_once_a_key_and_its_history_says_so() {
 }
 
 #[tokio::test]
+async fn a_repeated_request_has_its_run_after_the_automation_is_paused() {
+    let (world, _books) = books().await;
+    let id = active(&world, &world.manual(&json!([post("a", "one")]))).await;
+    let begun = world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.expect(202);
+    world.aws.inject(Fault::throttled("UpdateItem", "idempotency"));
+    assert_eq!(world.send("deploy", &keyed(&world, &id, "lost", &json!({}))).await.status, 503);
+    world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
+    let again = world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.expect(200);
+    assert_eq!(again["id"], begun["id"]);
+    let other = json!({"trigger_data": {"what": "salary"}});
+    // A run that never began does not begin while its automation is paused.
+    for (key, body, why) in
+        [("one", &other, "another body"), ("two", &json!({}), "is paused"), ("lost", &json!({}), "is paused")]
+    {
+        let refused = world.send("deploy", &keyed(&world, &id, key, body)).await.expect(409);
+        assert!(text(&refused["detail"]).contains(why), "{key}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_request_has_its_run_after_another_version_is_activated() {
+    let (world, _books) = books().await;
+    let id = active(&world, &world.manual(&json!([post("a", "one")]))).await;
+    let member = world.member(&world.home, Some("member"));
+    let first_version = json!({"version": 1});
+    let asked = async |key: &str| world.send("deploy", &keyed(&world, &id, key, &first_version).user(&member)).await;
+    let begun = asked("one").await.expect(202);
+    world.put_automation(&id, "\"2\"", &world.manual(&json!([post("a", "two")]))).await.expect(200);
+    world.automation("POST", &format!("/{id}/activate"), &json!({"version": 2})).await.expect(200);
+    assert_eq!(asked("one").await.expect(200)["id"], begun["id"]);
+    assert_eq!(asked("two").await.status, 403);
+}
+
+#[tokio::test]
 async fn an_inactive_automation_runs_only_dry() {
     let (world, books) = books().await;
     let saved = world.deploy(&world.manual(&json!([post("a", "one")]))).await.expect(201);
@@ -252,20 +286,47 @@ async fn messages_beyond_the_limit_of_a_day_are_not_sent() {
     assert_eq!(dry["actions"][0]["error"], Value::Null, "{dry:#}");
 }
 
+const EVENT: &str = "01930f5e-0000-7000-8000-0000000000a7";
+
+/// The row of a stored event that started nothing.
+fn lunch(world: &World) -> Value {
+    json!({
+        "id": EVENT, "organization_id": world.home.organization_id, "hook_id": EVENT, "service": "slack", "event_type": "message",
+        "data": "{\"event\": {\"text\": \"lunch\"}}", "status": "dispatched", "matched": [], "unmatched": [],
+        "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
+    })
+}
+
+#[tokio::test]
+async fn a_repeated_replay_has_its_runs_after_the_automation_is_paused() {
+    let (world, _books) = books().await;
+    let id = active(&world, &world.manual(&json!([post("a", "{{trigger_data.event.text}}")]))).await;
+    world.aws.put("events", &lunch(&world));
+    let replay = async |key: &str, dry_run: bool| {
+        let path = format!("/api/{}/events/{EVENT}/replay", world.home.slug);
+        let event = Event::post(&path, &json!({"automation_id": id, "dry_run": dry_run})).user(&world.home.user_id);
+        world.send("hooks", &event.header("idempotency-key", key)).await
+    };
+    let first = replay("one", false).await.expect(202);
+    world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
+    let again = replay("one", false).await.expect(202);
+    assert_eq!(again["runs"][0]["id"], first["runs"][0]["id"]);
+    for (key, dry_run, why) in [("one", true, "another body"), ("two", false, "is paused")] {
+        let refused = replay(key, dry_run).await.expect(409);
+        assert!(text(&refused["detail"]).contains(why), "{refused}");
+    }
+    assert_eq!(world.runs_of(&id).len(), 1);
+}
+
 #[tokio::test]
 async fn an_event_is_replayed_in_a_dry_run_unless_it_is_to_act_again() {
     let (world, books) = books().await;
     let definition = world.manual(&json!([post("a", "{{trigger_data.event.text}}")]));
     let id = active(&world, &definition).await;
-    let event = "01930f5e-0000-7000-8000-0000000000a7";
-    let row = json!({
-        "id": event, "organization_id": world.home.organization_id, "hook_id": event, "service": "slack", "event_type": "message",
-        "data": "{\"event\": {\"text\": \"lunch\"}}", "status": "dispatched", "matched": [], "unmatched": [],
-        "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
-    });
+    let row = lunch(&world);
     world.aws.put("events", &row);
     let replay = async |body: Value| {
-        let path = format!("/api/{}/events/{event}/replay", world.home.slug);
+        let path = format!("/api/{}/events/{EVENT}/replay", world.home.slug);
         world.send("hooks", &Event::post(&path, &body).user(&world.home.user_id)).await
     };
     assert_eq!(replay(json!({})).await.status, 422, "it started nothing, so somebody has to say what it is to start");
@@ -275,7 +336,7 @@ async fn an_event_is_replayed_in_a_dry_run_unless_it_is_to_act_again() {
     let (one, two) = (replay(real.clone()).await.expect(202), replay(real.clone()).await.expect(202));
     assert!(text(&one["note"]).contains("act again"), "{one}");
     assert_ne!(one["runs"][0]["id"], two["runs"][0]["id"], "each request is a run of its own");
-    assert_eq!(one["runs"][0]["event_id"], event);
+    assert_eq!(one["runs"][0]["event_id"], EVENT);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(entered(&books), ["lunch", "lunch"]);
     world.aws.put("events", &and(row, json!({"matched": [{"automation_id": id, "run_id": one["runs"][0]["id"]}]})));
@@ -300,15 +361,10 @@ async fn a_replay_for_several_automations_starts_all_of_them_or_none() {
     let paused = and(world.manual(&json!([post("a", "two")])), json!({"name": "Paused"}));
     let paused = active(&world, &paused).await;
     world.automation("POST", &format!("/{paused}/pause"), &Value::Null).await.expect(200);
-    let event = "01930f5e-0000-7000-8000-0000000000a7";
     let matched: Value =
-        [&active_one, &paused].iter().map(|id| json!({"automation_id": id, "run_id": event})).collect();
-    world.aws.put("events", &json!({
-        "id": event, "organization_id": world.home.organization_id, "hook_id": event, "service": "slack", "event_type": "message",
-        "data": "{}", "status": "dispatched", "matched": matched, "unmatched": [],
-        "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
-    }));
-    let path = format!("/api/{}/events/{event}/replay", world.home.slug);
+        [&active_one, &paused].iter().map(|id| json!({"automation_id": id, "run_id": EVENT})).collect();
+    world.aws.put("events", &and(lunch(&world), json!({"matched": matched})));
+    let path = format!("/api/{}/events/{EVENT}/replay", world.home.slug);
     let replay = Event::post(&path, &json!({"dry_run": false})).user(&world.home.user_id);
     assert_eq!(world.send("hooks", &replay).await.status, 409);
     assert_eq!((world.aws.rows("automation_runs").len(), world.aws.messages("runs").len()), (0, 0));

@@ -210,13 +210,18 @@ async fn an_answer_that_was_paid_for_is_used() {
     assert_eq!((&shown["status"], &shown["result"]), (&json!("completed"), &json!("done")), "{shown}");
 }
 
+/// More than 0.4 of the platform's money in this month.
+fn use_up_the_money(world: &World) {
+    let month = &Timestamp::now().to_string()[..7];
+    let key = format!("{}#platform_cost_per_month#{month}", world.home.organization_id);
+    world.aws.put("usage", &json!({"id": key, "used": 0.5, "expires_at": 4_000_000_000_u64}));
+}
+
 #[tokio::test]
 async fn a_run_that_was_queued_before_the_money_was_gone_asks_nothing() {
     let world = with_budgets(json!({"platform_cost_per_month": 0.4})).await;
     let run = start(&world).await.expect(202);
-    let month = &Timestamp::now().to_string()[..7];
-    let key = format!("{}#platform_cost_per_month#{month}", world.home.organization_id);
-    world.aws.put("usage", &json!({"id": key, "used": 0.5, "expires_at": 4_000_000_000_u64}));
+    use_up_the_money(&world);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(world.run(text(&run["id"])).await.expect(200)["status"], "cost_limit");
     assert!(world.llm.requests().is_empty());
@@ -305,6 +310,42 @@ async fn executions_beyond_those_of_the_hour_are_a_sentence_and_nothing_is_sent(
     elsewhere.phone_number.clone_from(&world.other.phone_number);
     elsewhere.assistant_id.clone_from(&world.other.assistant_id);
     world.call_tool(&elsewhere).await.result();
+}
+
+#[tokio::test]
+async fn a_repeated_test_of_a_tool_is_answered_when_the_budget_is_used_up() {
+    let world = with_budgets(json!({"executions_per_hour": 1})).await;
+    let tool = world.tool(&ai_sms()).await;
+    let trial = json!({"tool_id": tool["id"], "arguments": {"text": "Hi"}, "caller_phone_number": "+14155550101", "dry_run": false});
+    let tried = async |key: &str| {
+        let event = Event::post(&format!("/api/{}/tools/test", world.home.slug), &trial).user(&world.home.user_id);
+        world.send("tools-test", &event.header("idempotency-key", key)).await
+    };
+    let first = tried("one").await.expect(200);
+    let again = tried("one").await.expect(200);
+    assert_eq!((&again["status"], &again["answer"]), (&json!("replayed"), &first["answer"]));
+    assert_over(&tried("two").await, "executions_per_hour", &json!(1));
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_repeated_message_is_answered_when_the_money_is_gone() {
+    let world = with_budgets(json!({"platform_cost_per_month": 0.4})).await;
+    let said = async |key: &str, thread: &str| {
+        let event = Event::post("/agent/chat", &json!({"message": "Hello", "thread_id": thread}));
+        world.send("chat", &event.user(&world.home.user_id).header("idempotency-key", key)).await
+    };
+    world.llm.script([Turn::text(r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#), Turn::text("Hi!")]);
+    let first = said("one", "main").await.expect(200);
+    use_up_the_money(&world);
+    let asked = world.llm.requests().len();
+    assert_eq!(said("one", "main").await.expect(200), first);
+    for thread in ["main", "another"] {
+        assert_over(&said("two", thread).await, "platform_cost_per_month", &json!(0.4));
+    }
+    assert_eq!(world.llm.requests().len(), asked);
+    let threads: Vec<Value> = world.aws.rows("threads").into_iter().filter(|row| row["part"] == "thread").collect();
+    assert_eq!((threads.len(), threads[0].get("lease_token")), (1, None), "{threads:?}");
 }
 
 /// A process knows only its own counts: the price of no round trip before the effect.

@@ -30,11 +30,37 @@ pub(crate) fn types(events: &[Value]) -> Vec<&str> {
 
 /// The events of a stream that a client of AG-UI takes to its end.
 pub(crate) async fn taken(stream: &mut Streamed) -> (Vec<Value>, Client) {
+    taken_after(Vec::new(), stream).await
+}
+
+/// The same for a client that has these messages of earlier runs.
+pub(crate) async fn taken_after(messages: Vec<Value>, stream: &mut Streamed) -> (Vec<Value>, Client) {
     assert_eq!(stream.status, 200);
     let events = stream.rest().await;
-    let client = Client::read(&stream.text).unwrap_or_else(|problem| panic!("{problem}: {}", stream.text));
+    let client = Client::read_after(messages, &stream.text);
+    let client = client.unwrap_or_else(|problem| panic!("{problem}: {}", stream.text));
     assert!(client.is_over(), "{}", stream.text);
     (events, client)
+}
+
+/// The ids of a client's calls: each is there once, with arguments that can be read and with one result.
+pub(crate) fn whole_calls(client: &Client) -> Vec<&str> {
+    let mut ids = Vec::new();
+    for call in client.messages.iter().filter_map(|message| message["toolCalls"].as_array()).flatten() {
+        let (id, arguments) = (call["id"].as_str().unwrap(), call["function"]["arguments"].as_str().unwrap());
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|error| panic!("{error}: {call}"));
+        let results = client.messages.iter().filter(|message| message["toolCallId"] == id).count();
+        assert!(arguments.is_object() && !ids.contains(&id), "{:#?}", client.messages);
+        assert_eq!(results, 1, "{id}: {:#?}", client.messages);
+        ids.push(id);
+    }
+    ids
+}
+
+/// The input of a run whose client has these messages of earlier runs.
+pub(crate) fn with_history(mut input: Value, messages: &[Value]) -> Value {
+    input["messages"].as_array_mut().unwrap().extend_from_slice(messages);
+    input
 }
 
 /// The names of our own events.

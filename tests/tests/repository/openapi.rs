@@ -400,6 +400,31 @@ fn the_document_names_the_least_role_of_the_table_for_every_route() {
     assert_eq!(described, table);
 }
 
+/// A page of another origin reads a header only if the API exposes it.
+#[test]
+fn pages_may_read_the_headers_that_the_document_describes() {
+    let (document, template) = (Document::read(), Template::read());
+    let api = template.deployed(&[("DashboardOrigins", "https://app.example")]).properties("Api").unwrap();
+    let exposed = api["CorsConfiguration"]["ExposeHeaders"].as_array().unwrap();
+    let exposed: BTreeSet<&str> = exposed.iter().map(text).collect();
+    let stages = template.resources("AWS::ApiGateway::Stage");
+    let exposed_by_stream: BTreeSet<&str> =
+        text(&stages["StreamStage"]["Variables"]["exposed_headers"]).split(',').collect();
+    let streamed: BTreeSet<String> = template.rest_routes().into_iter().map(|route| route.path).collect();
+    let mut described = BTreeSet::new();
+    for operation in document.operations() {
+        let exposed = if streamed.contains(&operation.path) { &exposed_by_stream } else { &exposed };
+        for answer in operation.value["responses"].as_object().unwrap().values() {
+            for name in document.resolve(answer)["headers"].as_object().into_iter().flat_map(|headers| headers.keys()) {
+                let name = name.to_ascii_lowercase();
+                assert!(exposed.contains(name.as_str()), "{}: pages may not read {name}", operation.id);
+                described.insert(name);
+            }
+        }
+    }
+    assert!(described.contains("x-role") && described.contains("retry-after"), "{described:?}");
+}
+
 #[test]
 fn the_document_names_the_query_parameters_of_the_table_for_every_route() {
     let document = Document::read();

@@ -62,12 +62,21 @@ impl RunStarter {
         let trigger_data = trigger_data.map_or_else(|| Value::Object(Map::new()), |TriggerData(data)| data);
         let dry_run = dry_run.unwrap_or_default();
         let named = version.map(|Whole(version)| version.into());
-        let version = version_to_run(automations, member, &automation, named, dry_run).await?;
         let cause_key = format!("request:{}", key.map_or_else(|| RunId::generate().to_string(), str::to_owned));
+        let hash = key.map(|_| Key::new(&["run"], &body));
+        let hash = hash.as_ref().map(Key::as_str);
+        let version = match version_to_run(automations, member, &automation, named, dry_run).await {
+            Ok(version) => version,
+            Err(refused) if hash.is_none() => return Err(refused),
+            // The automation may have been paused since the first request.
+            Err(refused) => {
+                let before = self.started_before(&automation, &cause_key, hash).await?;
+                return before.map(|run| (run, false)).ok_or(refused);
+            }
+        };
         let cause = RunCause::new(RunTrigger::Manual, &cause_key, &trigger_data);
         let cause = RunCause { user: Some(&member.user_id), version: Some(version), dry_run, ..cause };
-        let hash = key.map(|_| Key::new(&["run"], &body));
-        let (run, begun) = self.start_requested(&automation, &cause, hash.as_ref().map(Key::as_str)).await?;
+        let (run, begun) = self.start_requested(&automation, &cause, hash).await?;
         tracing::info!(run.id = %run.id, automation.id = %id, "a run was asked for");
         Ok((run, begun))
     }

@@ -90,12 +90,7 @@ impl RunStarter {
             return Ok((self.count_and_put(automation, run).await?, true));
         }
         let earlier = self.earlier(&run).await?;
-        if earlier.request_hash.as_deref() != hash {
-            let id = earlier.id;
-            let problem =
-                format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
-            return Err(Error::Conflict(problem));
-        }
+        same_request(&earlier, hash)?;
         if earlier.status == RunStatus::Failed && earlier.started_at.is_none() {
             let again = self.queue.runs.wait_again(run.organization_id, earlier.id).await?;
             if again.status == RunStatus::Queued {
@@ -104,6 +99,24 @@ impl RunStarter {
             return Ok((again, false));
         }
         Ok((self.queue.put_again(earlier).await?, false))
+    }
+
+    /// The run that this cause started before; `None` also if it never began.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the same key started a run with another request.
+    pub async fn started_before(
+        &self,
+        automation: &Automation,
+        key: &str,
+        hash: Option<&str>,
+    ) -> Result<Option<AutomationRun>> {
+        let organization = automation.organization_id;
+        let id = RunId::of_cause(organization, automation.id, key);
+        let Some(earlier) = found(self.queue.runs.get(organization, id).await)? else { return Ok(None) };
+        same_request(&earlier, hash)?;
+        let never_began = earlier.status == RunStatus::Failed && earlier.started_at.is_none();
+        if never_began { Ok(None) } else { self.queue.put_again(earlier).await.map(Some) }
     }
 
     /// Starts a run, or returns the run that this cause started before. `None`, and nothing is written, if the automation has
@@ -223,4 +236,13 @@ impl RunStarter {
         tracing::warn!(run.id = %run.id, automation.id = %automation.id, "a run did not start: {reached}");
         Ok((refused.status == RunStatus::RunLimit).then_some(refused))
     }
+}
+
+fn same_request(earlier: &AutomationRun, hash: Option<&str>) -> Result<()> {
+    if earlier.request_hash.as_deref() == hash {
+        return Ok(());
+    }
+    let id = earlier.id;
+    let problem = format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
+    Err(Error::Conflict(problem))
 }

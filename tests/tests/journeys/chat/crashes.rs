@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Event, World, run_input, sms_without_call, standins::llm::Turn};
+use tests::{Event, World, agui_client::Client, run_input, sms_without_call, standins::llm::Turn};
 
-use super::{Way, send, sent, text};
+use super::{Way, find, send, sent, text};
+use crate::stream::{taken, taken_after, types, whole_calls, with_history};
 
 /// The row of the only thread.
 fn row(world: &World) -> Value {
@@ -44,6 +45,90 @@ async fn each_step_of_a_turn_is_stored_when_it_happens() {
     assert_eq!((&shown["running"], shown["items"].as_array().unwrap().len()), (&json!(null), 2));
 }
 
+/// A plan that sends two SMS.
+fn send_two() -> Turn {
+    let two = json!([
+        {"tool": "send_confirmation", "arguments": {"text": "One"}},
+        {"tool": "send_confirmation", "arguments": {"text": "Two"}},
+    ]);
+    Turn::text(&two.to_string())
+}
+
+#[tokio::test]
+async fn a_repeated_message_tells_a_client_the_calls_that_it_lacks() {
+    for (until, has_history, told) in
+        [("TOOL_CALL_RESULT", true, 1), ("TOOL_CALL_END", true, 1), ("TOOL_CALL_RESULT", false, 2)]
+    {
+        let world = World::start().await;
+        send(&world).await;
+        world.llm.script([send_two()]);
+        let mut stream = world.run_agent(&run_input("default", "u1", "Send two")).await;
+        stream.until_type(until).await;
+        let before = if has_history { Client::read(&stream.text).unwrap().messages } else { Vec::new() };
+        kill(&world, stream);
+        world.llm.script([Turn::text("Both are sent.")]);
+        let input = with_history(run_input("default", "u1", "Send two"), &before);
+        let (events, client) = taken_after(before, &mut world.run_agent(&input).await).await;
+        assert_eq!(whole_calls(&client).len(), 2, "{until}: {events:#?}");
+        let starts = types(&events).iter().filter(|kind| **kind == "TOOL_CALL_START").count();
+        assert_eq!(starts, told, "{until}: {events:#?}");
+    }
+    // A lookup is not recorded at once, so it is made again, as another call.
+    let world = World::start().await;
+    find(&world).await;
+    let script = |query: &str| Way::Written.call("find", json!({"query": query}));
+    world.llm.script([script("sales 2024")]);
+    let mut stream = world.run_agent(&run_input("default", "u1", "What were the sales?")).await;
+    stream.until_type("TOOL_CALL_RESULT").await;
+    let before = Client::read(&stream.text).unwrap().messages;
+    kill(&world, stream);
+    world.llm.script([script("sales"), Turn::text("They were 7 million.")]);
+    let input = with_history(run_input("default", "u1", "What were the sales?"), &before);
+    let (_, client) = taken_after(before, &mut world.run_agent(&input).await).await;
+    assert_eq!(whole_calls(&client).len(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_follows_a_killed_turn_and_continues_it_tells_each_call_once() {
+    for until in ["CALL", "RESULT"] {
+        for plain in [false, true] {
+            let world = World::start().await;
+            send(&world).await;
+            world.llm.script([send_two()]);
+            let input = run_input("default", "u1", "Send two");
+            let mut first = world.run_agent(&input).await;
+            first.until_type(if until == "CALL" { "TOOL_CALL_END" } else { "TOOL_CALL_RESULT" }).await;
+            let mut again = if plain {
+                world.chat_stream(&json!({"message": "Send two"})).await
+            } else {
+                world.run_agent(&input).await
+            };
+            let followed = match (until, plain) {
+                ("CALL", true) => "tool_call",
+                ("CALL", false) => "TOOL_CALL_END",
+                (_, true) => "tool_result",
+                (_, false) => "TOOL_CALL_RESULT",
+            };
+            let mut events = again.until_type(followed).await;
+            kill(&world, first);
+            world.llm.script([Turn::text("Both are sent.")]);
+            if plain {
+                events.extend(again.rest().await);
+                for kind in ["tool_call", "tool_result"] {
+                    let mut ids: Vec<&str> =
+                        events.iter().filter(|event| event["type"] == kind).map(|event| text(&event["id"])).collect();
+                    let told = ids.len();
+                    ids.dedup();
+                    assert_eq!((told, ids.len()), (2, 2), "{kind}: {events:#?}");
+                }
+            } else {
+                let (_, client) = taken(&mut again).await;
+                assert_eq!(whole_calls(&client).len(), 2, "{until}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_killed_turn_continues_from_its_stored_actions() {
     // By the message's id, or by the same text without an id.
@@ -52,11 +137,7 @@ async fn a_killed_turn_continues_from_its_stored_actions() {
     {
         let world = World::start().await;
         send(&world).await;
-        let two = json!([
-            {"tool": "send_confirmation", "arguments": {"text": "One"}},
-            {"tool": "send_confirmation", "arguments": {"text": "Two"}},
-        ]);
-        world.llm.script([Turn::text(&two.to_string())]);
+        world.llm.script([send_two()]);
         let mut stream = world.run_agent(&run_input("default", "u1", "Send two")).await;
         stream.until_type(until).await;
         kill(&world, stream);

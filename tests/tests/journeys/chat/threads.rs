@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
 use tests::{
-    Event, Options, World, aws, sms_without_call,
+    Event, Options, World, aws, run_input, sms_without_call,
     standins::{Fault as Standin, llm::Turn},
 };
 
@@ -98,6 +98,73 @@ async fn threads_are_listed_shown_and_deleted() {
     // The name begins a new one.
     say(&world, &user, "t 1", "Anew").await;
     assert_eq!(world.threads(&user, "GET", "/t%201").await.expect(200)["messages"], 2);
+}
+
+#[tokio::test]
+async fn pages_with_a_failed_turn_have_no_more_than_their_limit() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "t", "Hello").await;
+    world.llm.inject(Standin::status(402).times(9));
+    assert!(world.chat_as(&user, &json!({"message": "And now?", "thread_id": "t"})).await.status >= 400);
+    for limit in 1..=5 {
+        let (mut numbers, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = world.threads(&user, "GET", &format!("/t?limit={limit}{cursor}")).await.expect(200);
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= limit, "{limit}: {page:#}");
+            numbers.extend(items.iter().map(|item| item["number"].as_u64().unwrap()));
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(numbers, [4, 3, 2, 1], "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_thread_has_a_name_that_can_stand_in_a_path() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    for name in ["a/b", "a?b", "a#b", "50%", ".", ".."] {
+        let asked = |path: &str, body: &Value| Event::post(path, body).user(&user);
+        let chat = asked("/agent/chat", &json!({"message": "Hi", "thread_id": name}));
+        let action = json!({"action": "chat", "parameters": {"message": "Hi", "conversation_id": name}});
+        let action = asked("/copilotkit/action", &action);
+        for (event, field) in [(chat, "thread_id"), (action, "parameters.conversation_id")] {
+            assert_eq!(world.send("chat", &event).await.wrong_fields(), [field], "{name}");
+        }
+        let run = run_input(name, "u1", "Hi");
+        let call = json!({"method": "agent/run", "params": {"agentId": "default"}, "body": run});
+        let streams = [
+            ("/agent/stream", json!({"message": "Hi", "thread_id": name}), "thread_id"),
+            ("/copilotkit/stream", run, "threadId"),
+            ("/copilotkit", call, "body.threadId"),
+        ];
+        for (path, body, field) in streams {
+            let refused = world.send("stream", &world.stream_event(&user, path, &body)).await;
+            assert_eq!(refused.wrong_fields(), [field], "{path} {name}");
+        }
+    }
+    assert!(world.aws.rows("threads").is_empty());
+}
+
+#[tokio::test]
+async fn a_thread_of_an_earlier_version_goes_on_with_its_name() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    for name in ["a%41", "aA"] {
+        stored_thread(&world, name, 2);
+    }
+    say(&world, &user, "a%41", "Hello").await;
+    // API Gateway decodes the path; the local stack does not.
+    for path in ["/a%41", "/a%2541"] {
+        let shown = world.threads(&user, "GET", path).await.expect(200);
+        assert_eq!((&shown["thread_id"], &shown["messages"]), (&json!("a%41"), &json!(4)), "{path}");
+    }
+    assert_eq!(world.threads(&user, "DELETE", "/a%41").await.status, 204);
+    let listed = world.threads(&user, "GET", "").await.expect(200);
+    let names: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|item| &item["thread_id"]).collect();
+    assert_eq!(names, [&json!("aA")]);
 }
 
 #[tokio::test]
@@ -202,18 +269,18 @@ async fn messages_to_an_expired_thread_at_the_same_moment_are_all_answered_in_a_
     }
 }
 
-/// Messages of a thread, as turns would have stored them.
-fn long_thread(world: &World, messages: u32) {
+/// A thread of this name with messages, as turns would have stored them.
+fn stored_thread(world: &World, name: &str, messages: u32) {
     let organization: OrganizationId = world.home.organization_id.parse().unwrap();
     let user = UserId::new(&world.home.user_id);
-    let id = ThreadId::of_name(organization, &user, "long");
+    let id = ThreadId::of_name(organization, &user, name);
     let now = Timestamp::now();
     let later = now.as_seconds() + 1_000_000;
     world.aws.put(
         "threads",
         &json!({
             "id": id, "part": "thread", "owner": format!("{organization}#{user}"), "organization_id": organization,
-            "user_id": user, "name": "long", "title": "x", "turns": messages / 2, "messages": messages,
+            "user_id": user, "name": name, "title": "x", "turns": messages / 2, "messages": messages,
             "created_at": now, "updated_at": now, "expires_at": later,
         }),
     );
@@ -232,7 +299,7 @@ fn long_thread(world: &World, messages: u32) {
 #[tokio::test]
 async fn a_long_conversation_is_summarized_once_and_nothing_is_lost() {
     let world = World::start().await;
-    long_thread(&world, 70);
+    stored_thread(&world, "long", 70);
     let user = world.home.user_id.clone();
     world.llm.script([Turn::text("They spoke of 54 things."), Way::Written.none(), Turn::text("Yes.")]);
     let body = json!({"message": "Do you remember?", "thread_id": "long"});
@@ -263,7 +330,7 @@ async fn an_unusable_summary_replaces_nothing_and_is_asked_for_again_16_messages
     let refused = Turn { body: Some(refusal), ..Turn::default() };
     for unusable in [ended("length"), ended("content_filter"), refused, Turn::text(" ")] {
         let world = World::start().await;
-        long_thread(&world, 70);
+        stored_thread(&world, "long", 70);
         let user = world.home.user_id.clone();
         world.llm.script([unusable, Way::Written.none(), Turn::text("Yes.")]);
         let body = json!({"message": "Do you remember?", "thread_id": "long"});
@@ -294,7 +361,7 @@ async fn a_summary_that_does_not_come_in_time_is_put_off_and_one_refused_for_a_m
         // Two of the ten seconds are the summary's.
         let world =
             World::with(Options { variables: vec![("TURN_SECONDS", "10".to_owned())], ..Options::default() }).await;
-        long_thread(&world, 70);
+        stored_thread(&world, "long", 70);
         world.llm.inject(fault.clone());
         world.llm.script(unused.into_iter().chain([Way::Written.none(), Turn::text("Yes.")]));
         let body = json!({"message": "Do you remember?", "thread_id": "long"});
@@ -379,7 +446,7 @@ async fn a_lease_whose_answer_was_lost_is_withdrawn() {
 #[tokio::test]
 async fn five_hundred_messages_are_one_query() {
     let world = World::start().await;
-    long_thread(&world, 500);
+    stored_thread(&world, "long", 500);
     world.aws.clear_operations();
     world.llm.script([Turn::text("Much."), Way::Written.none(), Turn::text("Yes.")]);
     world.chat_with(&json!({"message": "Hi", "thread_id": "long"})).await.expect(200);
@@ -393,7 +460,7 @@ async fn five_hundred_messages_are_one_query() {
 #[tokio::test]
 async fn messages_older_than_a_snapshot_are_pages_of_the_thread() {
     let world = World::start().await;
-    long_thread(&world, 230);
+    stored_thread(&world, "long", 230);
     let events = world.connect("long").await.rest().await;
     let snapshot = events.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
     let shown = snapshot["messages"].as_array().unwrap();

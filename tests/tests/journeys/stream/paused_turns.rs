@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{Answer, World, agui_client::Client, run_input, sms_without_call, standins::llm::Turn};
 
-use super::{taken, types};
-use crate::chat::{WAYS, Way, send, sent};
+use super::{taken, taken_after, types, whole_calls, with_history};
+use crate::chat::{WAYS, Way, find, send, sent};
 
 async fn asked_first(world: &World) {
     let mut config = sms_without_call(&world.home);
@@ -82,6 +82,60 @@ async fn an_effect_is_an_interrupt_and_happens_when_it_is_approved() {
         let told = (&late.body["code"], &late.body["decided"]);
         assert_eq!((late.status, told, sent(&world)), (409, (&json!("consent_decided"), &json!("approved")), 1));
     }
+}
+
+/// A plan that looks something up, then sends an SMS.
+fn find_and_send(world: &World) {
+    let plan = json!([
+        {"tool": "find", "arguments": {"query": "sales 2024"}},
+        {"tool": "send_confirmation", "arguments": {"text": "7 million"}},
+    ]);
+    world.llm.script([Turn::text(&plan.to_string())]);
+}
+
+#[tokio::test]
+async fn a_resumed_run_does_not_repeat_the_calls_before_its_question() {
+    for has_history in [true, false] {
+        let world = World::start().await;
+        asked_first(&world).await;
+        find(&world).await;
+        find_and_send(&world);
+        let (_, client) = taken(&mut world.run_agent(&run_input("t1", "u1", "Send the sales")).await).await;
+        let (before, interrupt) = (client.messages, client.interrupts[0]["id"].clone());
+        assert_eq!(before.len(), 2, "a lookup and its result: {before:#?}");
+        // A page that is opened anew has the same call.
+        let (_, opened) = taken(&mut world.connect("t1").await).await;
+        assert_eq!(whole_calls(&opened), [before[0]["id"].as_str().unwrap()]);
+
+        world.llm.script([Turn::text("I have sent it.")]);
+        let mut input = resume(&interrupt, json!({"status": "resolved", "payload": {"approved": true}}));
+        if has_history {
+            input = with_history(input, &before);
+        }
+        let (events, client) = taken_after(before, &mut world.run_agent(&input).await).await;
+        assert_eq!(types(&events).iter().filter(|kind| **kind == "TOOL_CALL_START").count(), 1, "{events:#?}");
+        assert_eq!((whole_calls(&client).len(), sent(&world)), (2, 1));
+        let (_, opened) = taken(&mut world.connect("t1").await).await;
+        assert_eq!(whole_calls(&opened), whole_calls(&client));
+    }
+}
+
+#[tokio::test]
+async fn a_decision_in_the_plain_stream_tells_the_calls_after_the_question() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    find(&world).await;
+    find_and_send(&world);
+    let events = world.chat_stream(&json!({"message": "Send the sales"})).await.rest().await;
+    let called = |events: &[Value]| -> Vec<Value> {
+        events.iter().filter(|event| event["type"] == "tool_call").map(|event| event["tool"].clone()).collect()
+    };
+    assert_eq!(called(&events), [json!("find")]);
+    world.llm.script([Turn::text("I have sent it.")]);
+    let id = &events.last().unwrap()["metadata"]["pending_action"]["id"];
+    let decision = json!({"metadata": {"consent": {"id": id, "approved": true}}});
+    let events = world.chat_stream(&decision).await.rest().await;
+    assert_eq!((called(&events), sent(&world)), (vec![json!("send_confirmation")], 1), "{events:#?}");
 }
 
 #[tokio::test]
@@ -279,6 +333,7 @@ async fn an_answer_after_the_pages_result_has_the_effects_before_it_once() {
     world.llm.script([Turn::text("Sent and shown.")]);
     let (events, _) = taken(&mut world.run_agent(&with_result(input, &client, "shown")).await).await;
     assert_eq!(states(&events[events.len() - 2]["value"]), ["done"], "{events:#?}");
+    assert!(!types(&events).contains(&"TOOL_CALL_START"), "the SMS was told in the first run: {events:#?}");
     let shown = thread(&world).await;
     let said: Vec<&Value> = shown["items"].as_array().unwrap().iter().map(|item| &item["content"]).collect();
     assert_eq!(said, [&json!("Sent and shown."), &json!("Send Hi and show me the prices")], "{shown}");

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::{Plan, PlannedCall, Turn, TurnEnd, Unanswered};
 use crate::{
@@ -162,7 +163,8 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         let (at, effect) = (self.state.tool_results.len(), bound.spec().acts());
         let arguments = bound.arguments.clone();
         let mut call = self.result_of(tool, &arguments, TurnCall::Running, Value::Null);
-        call.id = format!("call_{}_{}", self.planner.turn, at + 1);
+        // Unique: a repeated turn may make another call at the same place.
+        call.id = format!("call_{}", Uuid::now_v7().simple());
         let id = call.id.clone();
         self.note(call.clone());
         if effect && let Err(error) = self.observer.record(self.state).await {
