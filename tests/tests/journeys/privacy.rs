@@ -113,7 +113,7 @@ fn every_table_with_something_of_a_person_drops_its_rows() {
         "organization_members",
         "organizations",
         "phone_numbers",
-        // Only hashes of a source's answer.
+        // Hashes of a source's items, and its last error, without numbers and addresses.
         "schedules",
         "tools",
     ];
