@@ -4,7 +4,8 @@
 //!   `metadata`. Earlier clients put the arguments under `parameters`.
 //! - `tool-calls`: `{"message": {"type": "tool-calls", "toolCallList": [...], "call", "customer", "phoneNumber"}}`, where a
 //!   list item is `{id, function: {name, arguments}}`, `{id, name, arguments}` or `{id, name, parameters}`, the arguments an
-//!   object or JSON text.
+//!   object or JSON text. A `metadata` among the arguments is the model's word, unless it holds the tool's token, which no
+//!   model knows.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -117,7 +118,7 @@ impl Invocation {
     fn tool_calls(message: &Value) -> Result<Self> {
         let list = message.get("toolCallList").or_else(|| message.get("toolCalls")).and_then(Value::as_array);
         let list = list.ok_or_else(|| Error::Malformed("message.toolCallList must be a list".into()))?;
-        let mut metadata = Metadata::default();
+        let mut with_token = None;
         let requested = list
             .iter()
             .map(|item| {
@@ -129,18 +130,13 @@ impl Invocation {
                     Err(sentence) => (Map::new(), Some(sentence)),
                 };
                 if let Some(own) = arguments.remove(CALL_METADATA) {
-                    metadata = Metadata::read(&own);
+                    with_token = with_token.take().or(Some(Metadata::read(&own)).filter(|own| own.token.is_some()));
                 }
                 let call = Some((text(item.get("id")), text(function.get("name"))));
                 Requested::new(call, arguments, unreadable)
             })
             .collect();
-        // The message itself identifies the call; arguments do not count.
-        let at = |path: &str| message.pointer(path).and_then(Value::as_str).and_then(present);
-        metadata.call_id = at("/call/id").and_then(|id| id.parse().ok()).or(metadata.call_id);
-        metadata.caller =
-            at("/customer/number").or_else(|| at("/call/customer/number")).map(str::to_owned).or(metadata.caller);
-        metadata.called = at("/phoneNumber/number").and_then(|number| number.parse().ok()).or(metadata.called);
+        let metadata = Metadata::of_message(message).or(with_token.unwrap_or_default());
         Ok(Self { metadata, requested, kind: MessageKind::ToolCalls })
     }
 
@@ -192,6 +188,27 @@ impl Invocation {
 }
 
 impl Metadata {
+    /// What the message itself says of the call.
+    fn of_message(message: &Value) -> Self {
+        let at = |path: &str| message.pointer(path).and_then(Value::as_str).and_then(present);
+        Self {
+            call_id: at("/call/id").and_then(|id| id.parse().ok()),
+            caller: at("/customer/number").or_else(|| at("/call/customer/number")).map(str::to_owned),
+            called: at("/phoneNumber/number").and_then(|number| number.parse().ok()),
+            ..Self::default()
+        }
+    }
+
+    /// With what only `other` says.
+    fn or(self, other: Self) -> Self {
+        Self {
+            call_id: self.call_id.or(other.call_id),
+            caller: self.caller.or(other.caller),
+            called: self.called.or(other.called),
+            ..other
+        }
+    }
+
     fn read(metadata: &Value) -> Self {
         let text = |name: &str| metadata.get(name).and_then(Value::as_str).and_then(present);
         Self {
@@ -285,6 +302,50 @@ mod tests {
         let body = json!({"metadata": {"callId": "{{ call.id }}", "callerPhoneNumber": "", "calledPhoneNumber": "+15550100002"}});
         let metadata = Invocation::read(body).unwrap().metadata;
         assert!(metadata.call_id.is_none() && metadata.caller.is_none() && metadata.called.is_some());
+    }
+
+    #[test]
+    fn metadata_among_the_models_arguments_counts_only_with_a_token() {
+        let metadata = |token: Value| {
+            json!({
+                "callId": "call-of-another", "callerPhoneNumber": "+15550100009", "calledPhoneNumber": "+15550100002",
+                "readOnly": true, "arguments": ["text"], "token": token,
+            })
+        };
+        let read = |items: &[(&str, Value)], call: Value| {
+            let arguments = |(text, own): &(&str, Value)| json!({"text": text, "metadata": own});
+            let list: Vec<Value> =
+                items.iter().map(arguments).map(|arguments| json!({"name": "f", "arguments": arguments})).collect();
+            let mut message = json!({"type": "tool-calls", "toolCallList": list});
+            message.as_object_mut().unwrap().extend(call.as_object().unwrap().clone());
+            Invocation::read(json!({"message": message})).unwrap()
+        };
+        let said = |Metadata { call_id, caller, called, read_only, .. }: &Metadata| {
+            (call_id.is_some(), caller.clone(), called.is_some(), *read_only)
+        };
+        for token in [Value::Null, json!(""), json!("{{ token }}"), json!(5)] {
+            let invocation = read(&[("a", metadata(token.clone()))], json!({}));
+            assert_eq!(said(&invocation.metadata), (false, None, false, false), "{token}");
+            assert_eq!(invocation.claimable(0).unwrap(), *json!({"text": "a"}).as_object().unwrap());
+        }
+        let call = json!({"call": {"id": "call-1"}, "customer": {"number": "+15550100001"}});
+        let invocation = read(&[("a", metadata(Value::Null))], call.clone());
+        assert_eq!(said(&invocation.metadata), (true, Some("+15550100001".into()), false, false));
+
+        let with_token = read(&[("a", metadata(json!("right")))], json!({}));
+        assert_eq!(said(&with_token.metadata), (true, Some("+15550100009".into()), true, true));
+        let both = read(&[("a", metadata(json!("right")))], call);
+        assert_eq!(said(&both.metadata), (true, Some("+15550100001".into()), true, true), "the message comes first");
+        assert_eq!(both.metadata.token.as_deref(), Some("right"));
+        // Another call's metadata takes neither the token nor the caller away.
+        let other = json!({"callerPhoneNumber": "+15550100008", "token": "wrong"});
+        for second in [json!({"callerPhoneNumber": "+15550100008"}), json!("x"), Value::Null, other] {
+            let several = read(&[("a", metadata(json!("right"))), ("b", second.clone())], json!({}));
+            assert_eq!(several.metadata.token.as_deref(), Some("right"), "{second}");
+            assert_eq!(said(&several.metadata).1.as_deref(), Some("+15550100009"), "{second}");
+            let texts: Vec<&Value> = several.requested.iter().map(|requested| &requested.arguments["text"]).collect();
+            assert_eq!(texts, ["a", "b"]);
+        }
     }
 
     #[test]

@@ -69,7 +69,9 @@ struct ToolCall;
 /// corrected or longer list reaches only its new recipients, and the answer has the outcome for each.
 ///
 /// The caller's and the called number are VAPI's word. A call that came in through us has the numbers Twilio gave; of
-/// any other the called number must be one of the organization's.
+/// any other the called number must be one of the organization's. In a `tool-calls` message they are those of the
+/// message: a `metadata` among the model's arguments counts only with the tool's token, and what it says only where the
+/// message says nothing.
 ///
 /// - 200: The tool's outcome, in the form of the request.
 ///

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
     automation::{
-        Data, Definition, Lowered, MOST_COMPARED, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
+        Data, Definition, ERROR_BUDGET, Lowered, MOST_COMPARED, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
         items_together, next_poll,
     },
     models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp, Validators},
+    redaction::redacted,
 };
 
 use crate::Deps;
@@ -58,7 +59,9 @@ pub(crate) async fn poll(
         SourceAnswer::Failed(sentence) => {
             let failures = schedule.failures.saturating_add(1);
             tracing::warn!(automation.id = %automation.id, failures, "a polled source could not be read");
-            let failed = Schedule { failures, last_error: Some(sentence), last_poll: Some(now), ..schedule };
+            // It may quote the source, and the row does not expire.
+            let last_error = Some(redacted(&sentence, ERROR_BUDGET));
+            let failed = Schedule { failures, last_error, last_poll: Some(now), ..schedule };
             let next = next_poll(automation.id, polling.polling_interval_minutes, failures, base);
             deps.triggers.arm(failed, Some(next), now).await.map(drop)
         }

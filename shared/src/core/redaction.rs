@@ -6,6 +6,7 @@
 //!
 //! The remaining text is cut to a budget, with a marker. The budget also bounds the work.
 
+mod digits;
 mod hidden_texts;
 mod history;
 mod marks;

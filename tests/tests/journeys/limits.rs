@@ -16,6 +16,7 @@ use tests::{
     phone,
     standins::{self, twilio, vapi::ToolCall},
 };
+use uuid::Uuid;
 
 fn limited(limits: Value) -> Value {
     let mut config = ai_sms();
@@ -354,6 +355,46 @@ async fn an_sms_to_a_caller_without_a_number_is_refused() {
     };
     assert!(world.call_tool(&call).await.sentence().contains("the number of the caller"));
     assert!(world.twilio.requests().is_empty());
+}
+
+/// A caller who withholds a number may have the model claim somebody else's.
+#[tokio::test]
+async fn a_caller_whom_the_model_names_is_not_the_caller() {
+    let world = World::start().await;
+    let tool = world.attached(&to_whomever(json!("caller_only"))).await;
+    let call =
+        ToolCall { customer_number: phone(2), ..world.call(&tool, json!({"text": "Hello", "recipients": [phone(2)]})) };
+    let by_vapi = world.vapi_event(&call);
+    let with_token: Value = serde_json::from_str(by_vapi.body.as_ref().unwrap()).unwrap();
+    let mut claimed = with_token.clone();
+    claimed["metadata"].as_object_mut().unwrap().remove("token").unwrap();
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    let message = |arguments: &[&Value], caller: Option<String>| {
+        let function = |arguments: &&Value| json!({"name": tool["name"], "arguments": arguments});
+        let item = |function: Value| json!({"id": Uuid::now_v7(), "function": function});
+        let list: Vec<Value> = arguments.iter().map(function).map(item).collect();
+        let message = json!({"message": {
+            "type": "tool-calls", "toolCallList": list, "call": {"id": "withheld"}, "customer": {"number": caller},
+            "phoneNumber": {"number": world.home.phone_number},
+        }});
+        by_vapi.clone().text(message.to_string()).header("authorization", &bearer)
+    };
+    for caller in [None, Some(String::new()), Some(phone(1))] {
+        let answer = world.send("execute", &message(&[&claimed], caller.clone())).await.expect(200);
+        let error = answer["results"][0]["error"].as_str().unwrap_or_default();
+        assert!(error.contains("the number of the caller"), "{caller:?}: {answer}");
+    }
+    assert!(world.twilio.requests().is_empty());
+    // VAPI adds the token with the numbers that it knows, whatever the model says in another call of the message.
+    claimed["metadata"]["callerPhoneNumber"] = json!(phone(3));
+    claimed["recipients"] = json!([phone(3)]);
+    let answer = world.send("execute", &message(&[&with_token, &claimed], None)).await.expect(200);
+    assert!(answer["results"][0]["result"].is_string() && answer["results"][1]["error"].is_string(), "{answer}");
+    assert_eq!(sent_to(&world), [phone(2)]);
+    let said = json!({"text": "Hello", "recipients": [phone(4)]});
+    let as_api_request = ToolCall { customer_number: phone(4), ..world.call(&tool, said) };
+    world.call_tool(&as_api_request).await.result();
+    assert_eq!(sent_to(&world), [phone(2), phone(4)]);
 }
 
 #[tokio::test]

@@ -278,6 +278,28 @@ async fn a_failing_source_is_polled_less_often_with_the_reason() {
     assert_eq!(polled.next(), before.plus(Duration::from_secs(3_600)));
 }
 
+/// The row does not expire, and no erasure looks for it.
+#[tokio::test]
+async fn the_error_of_a_source_is_kept_and_shown_without_numbers_and_addresses() {
+    let polled = Polled::start(&json!({})).await;
+    let said = "no customer ada@example.com at +1 415 555 0101";
+    *polled.feed.lock().unwrap() = (422, json!({"message": said}));
+    polled.ask().await;
+    let hides = |text: &str| !text.contains("ada@") && !text.contains("555 0101");
+    let row = polled.row();
+    assert!(row["last_error"].is_string() && hides(&row.to_string()), "{row}");
+    let shown = polled.shown().await;
+    let error = shown["last_error"].as_str().unwrap();
+    assert!(error.contains("feed_list") && error.contains("no customer [email] at [number]"), "{error}");
+    assert_eq!(shown["last_error"], row["last_error"]);
+    // As an older version stored it.
+    polled.world.aws.change("schedules", &polled.id, json!({"last_error": said}));
+    assert_eq!(polled.shown().await["last_error"], "no customer [email] at [number]");
+    *polled.feed.lock().unwrap() = (422, json!({"message": "too long ".repeat(400)}));
+    polled.ask().await;
+    assert_eq!(polled.shown().await["last_error"], polled.row()["last_error"]);
+}
+
 #[tokio::test]
 async fn a_source_tool_that_is_another_one_pauses_the_automation_and_says_so() {
     let other = json!({"type": "object", "properties": {"page": {"type": "string"}}, "required": ["page"]});

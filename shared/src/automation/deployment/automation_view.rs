@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use crate::{
     Deadline, Error, Result,
-    automation::triggers::event_hooks::EventHooks,
+    automation::{ERROR_BUDGET, triggers::event_hooks::EventHooks},
+    cut::SLACK,
     described::Described,
     error,
     models::{Automation, AutomationId, OrganizationId, Schedule, Timestamp},
+    redaction::redacted,
     store::{Automations, Schedules},
 };
 
@@ -51,6 +53,8 @@ struct ScheduleView {
 impl From<Schedule> for ScheduleView {
     fn from(schedule: Schedule) -> Self {
         let Schedule { next_run_at, due, last_poll, last_error, .. } = schedule;
+        // Older rows have it unredacted.
+        let last_error = last_error.map(|error| redacted(&error, ERROR_BUDGET + SLACK));
         Self { next_run_at: next_run_at.filter(|_| due.is_some()), last_poll, last_error }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     described::Described,
     models::{AutomationId, AutomationRun, EventId, RunId, RunLimits, RunStatus, RunTrigger, Spent, Timestamp, UserId},
-    redaction::Transcript,
+    redaction::redacted,
 };
 
 /// Bytes of a run's error.
@@ -97,7 +97,8 @@ impl WaitsView {
         }
         let until = Some(Timestamp::from_millis(run.resume_at?)).filter(|until| *until > now)?;
         let what = if run.waits_for_model { "model" } else { "service" };
-        Some(Self { what, id: None, event: None, until: Some(until), error: run.last_error.clone() })
+        let error = run.last_error.as_ref().map(|error| redacted(error, ERROR_BUDGET));
+        Some(Self { what, id: None, event: None, until: Some(until), error })
     }
 }
 
@@ -116,7 +117,7 @@ impl From<AutomationRun> for RunView {
         Self {
             waits_for: WaitsView::of(&run),
             // The error may quote the model, so it is redacted.
-            error: run.why().map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
+            error: run.why().map(|error| redacted(&error, ERROR_BUDGET)),
             id: run.id,
             status: run.status,
             trigger_type: run.trigger_type,

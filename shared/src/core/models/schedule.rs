@@ -26,7 +26,7 @@ pub struct Schedule {
     /// Failures since its last answer.
     #[serde(default)]
     pub failures: u32,
-    /// The last failure: a sentence.
+    /// The last failure: a sentence, redacted.
     pub last_error: Option<String>,
     pub cursor: Option<PollCursor>,
     /// Counts changes of the row; 0 before it is written.

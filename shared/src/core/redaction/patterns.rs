@@ -3,7 +3,11 @@
 //! In doubt it hides: any run of seven digits, in any grouping, is a phone number. Only certain exceptions stay: ISO dates,
 //! UUIDs, digests in the places of steps, and Twilio's ids of messages and calls. The work is linear in the text.
 
-use super::{EMAIL, NUMBER, SECRET, is_secret};
+use super::{
+    EMAIL, NUMBER, SECRET,
+    digits::{is_digit, separates},
+    is_secret,
+};
 
 /// Minimal digits of a phone number; fewer after `tel:` and similar schemes.
 const FEWEST_DIGITS: usize = 7;
@@ -185,19 +189,6 @@ fn is_key_digest(text: &str) -> bool {
 }
 
 // ------------------------------------------------------------------------------------------------------ phone numbers
-
-/// Digits of any script.
-fn is_digit(c: char) -> bool {
-    c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric())
-}
-
-/// Separators of a phone number's digits, also in URLs and markup, and invisible ones.
-fn separates(c: char) -> bool {
-    c.is_whitespace()
-        || matches!(c, '-' | '.' | '(' | ')' | '/' | '_' | '+' | '%' | '*' | '~' | '|' | '\\' | '·' | '•' | '－' | '．')
-        || matches!(c, '\u{ad}' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '（' | '）')
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
 
 fn push_without_numbers(text: &str, clean: &mut String) {
     let mut rest = text;

@@ -9,7 +9,7 @@ use tests::{
     webhooks::Signer,
 };
 
-use super::{books, entered, shown};
+use super::{and, books, entered, shown};
 
 fn awaiting(for_event: &Value) -> Value {
     json!([
@@ -271,6 +271,31 @@ async fn a_dry_run_says_what_it_would_wait_for() {
     let note = shown["actions"][1]["note"].as_str().unwrap();
     assert!(note.contains("order.paid of own.acme") && note.contains("\"Ada\""), "{note}");
     assert!(world.aws.rows("event_waits").is_empty());
+}
+
+#[tokio::test]
+async fn what_a_dry_run_would_wait_for_is_shown_without_numbers_and_hidden_fields() {
+    let (world, _books, _) = world().await;
+    let clause = |path: &str, value: &str| json!({"path": path, "op": "==", "value": value});
+    let clauses = [clause("phone", "{{trigger_data.phone}}"), clause("name", "{{found.entered}}")];
+    let for_event = json!({
+        "hook": "acme", "event_type": "order.paid", "timeout": 1440, "filters": {"operator": "AND", "clauses": clauses},
+    });
+    let actions = json!([
+        {"id": "find", "tool": "ledger_read", "parameters": {"entry": "Lovelace"}, "output_as": "found"},
+        {"id": "paid", "wait": {"for_event": for_event}},
+    ]);
+    let automation = world.activate(&world.manual(&actions)).await;
+    let run = world.start_automation_with(&automation, "dry", &json!({"phone": "+1 415 555 0101"}), true).await;
+    world.deliver_runs().await;
+    // As if the author of the tool had marked a field.
+    let rows = world.aws.rows("automation_runs");
+    let find = rows.iter().find(|row| row["action_id"] == "find").unwrap();
+    world.aws.put("automation_runs", &and(find.clone(), json!({"redact": ["result.entered"]})));
+    let shown = shown(&world, &run).await;
+    let note = shown["actions"][1]["note"].as_str().unwrap();
+    assert!(note.contains("order.paid of own.acme") && note.contains("[number]"), "{note}");
+    assert!(note.contains("[redacted]") && !note.contains("Lovelace") && !note.contains("555 0101"), "{note}");
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ impl<'a> Actions<'a> {
     /// Upper bound of the text bytes under this budget, before redaction.
     pub(super) fn size(&self, budget: usize) -> usize {
         let texts = self.actions.iter().flat_map(|ParsedResult { result, .. }| {
-            [&result.arguments, &result.output, &result.condition_result, &result.error]
+            [&result.arguments, &result.output, &result.condition_result, &result.error, &result.note]
         });
         texts.flatten().map(|text| text.len().min(budget)).sum()
     }
@@ -114,7 +114,7 @@ impl<'a> Actions<'a> {
             arguments: arguments.as_ref().map(|arguments| transcript.arguments(marks, arguments, budget)),
             output: output.as_ref().map(|output| transcript.result(marks, output, budget)),
             error: result.error.as_ref().map(|error| transcript.text(error, budget)),
-            note: result.note.clone(),
+            note: result.note.as_ref().map(|note| transcript.text(note, budget)),
             condition_result: condition.as_ref().map(|condition| transcript.result(&[], condition, budget)),
             execution_id: result.execution_id,
             kept_from: result.kept_from,
