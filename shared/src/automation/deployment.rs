@@ -528,7 +528,7 @@ impl Deployment {
 
 fn needs_zone(body: &Value) -> bool {
     let config = body.get("trigger_config").and_then(Value::as_object);
-    let Some(config) = config.filter(|config| !config.contains_key("timezone")) else { return false };
+    let Some(config) = config.filter(|config| config.get("timezone").is_none_or(Value::is_null)) else { return false };
     match body.get("trigger_type").and_then(Value::as_str) {
         Some("schedule_recurring") => true,
         Some("schedule_once") => {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 const MARKER: &str = "… (cut: ";
 const BYTES: &str = " bytes)";
+const REST: &str = "…";
 /// The longest marker of a text, in bytes.
 const MARKER_ROOM: usize = 56;
 /// A cut moves back to the end of a word within this many bytes.
@@ -54,6 +55,15 @@ pub fn is_marker(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.starts_with(MARKER) && text.ends_with(" more)"))
 }
 
+/// Whether items or members were cut from the end of the value.
+pub fn lost_its_end(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.last().is_some_and(is_marker),
+        Value::Object(members) => members.get(REST).is_some_and(is_marker),
+        _ => false,
+    }
+}
+
 /// The marker for `what`, such as `12 more` items of a list or members of an object.
 pub fn instead_of(what: impl Display) -> String {
     format!("{MARKER}{what})")
@@ -96,7 +106,7 @@ fn cut_value(value: &Value, budget: usize) -> Value {
                 Some((name.clone(), room.take(member, around)?))
             };
             let mut kept: Map<String, Value> = members.iter().filter_map(take).collect();
-            kept.extend(room.marker().map(|marker| ("…".to_owned(), marker)));
+            kept.extend(room.marker().map(|marker| (REST.to_owned(), marker)));
             Value::Object(kept)
         }
         other => other.clone(),
@@ -221,6 +231,10 @@ mod tests {
 
         let deep = fit(json!({"data": {"orders": list}}), 300);
         assert_eq!(deep["data"]["orders"][0], list[0]);
+        assert_eq!(
+            (lost_its_end(&deep), lost_its_end(&deep["data"]["orders"]), lost_its_end(&cut)),
+            (false, true, true)
+        );
         assert_eq!(fit(json!({"short": true}), 20), json!({"short": true}));
     }
 

@@ -463,6 +463,9 @@ async fn a_schedule_without_a_zone_is_saved_in_its_authors() {
     let mut row = world.aws.rows("organization_members").into_iter().find(|row| row["user_id"] == *user).unwrap();
     row["timezone"] = json!("Europe/Madrid");
     world.aws.put("organization_members", &row);
+    dry["trigger_config"]["timezone"] = Value::Null;
+    let assumed = world.deploy(&dry).await.expect(200);
+    assert_eq!(told(&assumed), ["/trigger_config/timezone timezone_assumed"], "null is absent");
     let saved = world.deploy(&definition).await.expect(201);
     assert_eq!(told(&saved), ["/trigger_config/timezone timezone_assumed"]);
     let id = saved["automation"]["id"].as_str().unwrap();

@@ -61,6 +61,28 @@ async fn an_event_begins_a_run_of_the_automation_that_listens() {
     assert_eq!(world.events("?matched=false").await.expect(200)["items"], json!([]));
 }
 
+/// The day of a filter is that of the person who activated the automation.
+#[tokio::test]
+async fn a_filter_on_the_day_follows_the_zone_of_the_person() {
+    let now = Timestamp::now().to_string();
+    let (day, hour) = (&now[..10], now[11..13].parse::<u32>().unwrap());
+    // One of them has another day than UTC.
+    let zone = if hour < 11 { "Etc/GMT+12" } else { "Pacific/Kiritimati" };
+    let world = World::start().await;
+    world.slack_service();
+    let user = &world.home.user_id;
+    let mut row = world.aws.rows("organization_members").into_iter().find(|row| row["user_id"] == *user).unwrap();
+    row["timezone"] = json!(zone);
+    world.aws.put("organization_members", &row);
+    let mut definition = world.urgent_messages();
+    definition["trigger_config"]["filters"] = json!({"path": "today", "op": "!=", "value": day});
+    let automation = world.active(&definition).await;
+    let hook = world.slack_hook().await;
+    world.slack_says(&hook, "Ev1", "lunch?").await.expect(200);
+    let seen = world.events("").await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1, "{zone}: {seen}");
+}
+
 #[tokio::test]
 async fn an_event_that_begins_nothing_says_why() {
     let (world, automation, hook) = world().await;

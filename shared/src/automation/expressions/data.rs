@@ -187,6 +187,15 @@ impl<'a> Data<'a> {
         }
     }
 
+    /// Whether the value was cut from its output or event.
+    pub(in crate::automation) fn is_cut_off(&self, path: &Path) -> bool {
+        self.root(path).is_some_and(|(root, rest)| match root {
+            Root::Value(value) => Path::is_cut_off(rest, value),
+            Root::Lowered(lowered) => Path::is_cut_off(rest, &lowered.value),
+            Root::Date(_) => false,
+        })
+    }
+
     /// As [`Data::get`], with texts in lower case.
     pub(super) fn get_lowered(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let (root, rest) = self.root(path)?;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use minijinja::{
     Environment, Error, ErrorKind, UndefinedBehavior,
     machinery::{
-        ast::{BinOpKind, CallArg, Expr},
+        ast::{BinOpKind, CallArg, Expr, Filter, Slice, UnaryOpKind},
         parse_expr,
     },
     value::{Serde, Value as Operand, ValueKind},
@@ -21,7 +21,10 @@ use super::{
     path::Path,
     work::{OverBound, Work, bytes},
 };
-use crate::{automation::nearest, cut::cut};
+use crate::{
+    automation::nearest,
+    cut::{cut, lost_its_end},
+};
 
 /// In bytes. Longer chains of operators could exhaust the stack.
 const LONGEST: usize = 500;
@@ -39,6 +42,8 @@ const LONGEST_REASON: usize = 200;
 /// The variable with the zone of the run, for filters. No author can write this name.
 pub(super) const ZONE: &str = "@zone";
 
+const MISSING: &str = "uses a value that is missing: give it one with | default(…)";
+
 /// Filters of `MiniJinja` that could cost more than the budget, write HTML, or print the state.
 const REMOVED_FILTERS: [&str; 11] =
     ["attr", "chain", "e", "escape", "format", "indent", "pprint", "safe", "slice", "tojson", "zip"];
@@ -52,6 +57,11 @@ pub(super) struct Expression {
     operands: Vec<Path>,
     /// Paths that `*` multiplies, so their values must be numbers.
     factors: Vec<Path>,
+    /// Must not be cut.
+    whole: Vec<Path>,
+    /// Without `default` or another word of the author for a missing value.
+    needed: Vec<Path>,
+    summed: Vec<Path>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,10 +107,12 @@ impl Expression {
         }
         let mut reading = Reading::default();
         // Before compilation, which computes constants.
-        reading.expression(&parse_expr(source).map_err(|error| unreadable(&error))?)?;
+        let used = Used { whole: false, needed: true, summed: false };
+        reading.expression(&parse_expr(source).map_err(|error| unreadable(&error))?, used)?;
         engine().compile_expression(source).map_err(|error| unreadable(&error))?;
         let operands = outermost(&reading.paths);
-        Ok(Self { source: source.to_owned(), paths: reading.paths, operands, factors: reading.factors })
+        let Reading { paths, factors, whole, needed, summed } = reading;
+        Ok(Self { source: source.to_owned(), paths, operands, factors, whole, needed, summed })
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -109,6 +121,10 @@ impl Expression {
 
     pub(super) fn paths(&self) -> &[Path] {
         &self.paths
+    }
+
+    pub(super) fn needed(&self) -> &[Path] {
+        &self.needed
     }
 
     /// The value, of at most about `most` bytes as JSON; `None` if it is undefined. Its values are copied and converted, which costs
@@ -120,6 +136,16 @@ impl Expression {
         let is_other = |path: &&Path| data.get(path).is_some_and(|value| !value.is_number());
         if let Some(path) = self.factors.iter().find(is_other) {
             return Err(Failed::Because(format!("multiplies {}, which is not a number", path.as_str())));
+        }
+        let is_cut = |path: &&Path| data.is_cut_off(path) || data.get(path).as_deref().is_some_and(lost_its_end);
+        if let Some(path) = self.whole.iter().find(is_cut) {
+            let path = path.as_str();
+            return Err(Failed::Because(format!(
+                "reads {path}, which was cut because it is too large: let the tool return less"
+            )));
+        }
+        if self.summed.iter().any(|path| data.get(path).is_none()) {
+            return Err(Failed::Because(MISSING.to_owned()));
         }
         let computed = self.computed(data);
         // The fuel of a failed evaluation is unknown.
@@ -205,9 +231,7 @@ fn unreadable(error: &Error) -> String {
 fn in_words(error: &Error) -> String {
     match (error.kind(), error.detail()) {
         (ErrorKind::OutOfFuel, _) => "takes too many steps: use a shorter list".to_owned(),
-        (_, Some(detail)) if detail.contains("undefined") => {
-            "uses a value that is missing: give it one with | default(…)".to_owned()
-        }
+        (_, Some(detail)) if detail.contains("undefined") => MISSING.to_owned(),
         (_, Some(detail)) => format!("fails: {}", cut(detail.to_owned(), LONGEST_REASON)),
         (kind, None) => format!("fails: {kind}"),
     }
@@ -257,75 +281,155 @@ fn number(value: &Operand) -> Option<Value> {
 struct Reading {
     paths: Vec<Path>,
     factors: Vec<Path>,
+    whole: Vec<Path>,
+    needed: Vec<Path>,
+    summed: Vec<Path>,
+}
+
+#[derive(Clone, Copy)]
+struct Used {
+    whole: bool,
+    needed: bool,
+    summed: bool,
+}
+
+impl Used {
+    const fn whole(self) -> Self {
+        Self { whole: true, ..self }
+    }
+
+    fn truth(self, expression: &Expr<'_>) -> Self {
+        Self { whole: false, needed: self.needed && spelled(expression).is_none(), ..self }
+    }
+
+    const fn perhaps(self) -> Self {
+        Self { needed: false, ..self }
+    }
 }
 
 impl Reading {
-    fn path(&mut self, text: &str) -> Result<(), String> {
+    fn path(&mut self, text: &str) -> Result<Path, String> {
         let path = Path::parse(text)
             .map_err(|problem| format!("has a path that {problem}: {}", cut(text.to_owned(), LONGEST_REASON)))?;
         if !self.paths.contains(&path) {
-            self.paths.push(path);
+            self.paths.push(path.clone());
+        }
+        Ok(path)
+    }
+
+    /// Reads the value at a path, up to its item at `last`.
+    fn value(&mut self, text: &str, last: Option<usize>, used: Used) -> Result<(), String> {
+        let path = self.path(text)?;
+        if used.whole {
+            let last = last.and_then(|last| Path::parse(&format!("{text}[{last}]")).ok());
+            self.whole.push(last.unwrap_or_else(|| path.clone()));
+        }
+        if used.needed && used.summed {
+            self.summed.push(path.clone());
+        }
+        if used.needed {
+            self.needed.push(path);
         }
         Ok(())
     }
 
-    fn expression(&mut self, expression: &Expr<'_>) -> Result<(), String> {
+    fn expression(&mut self, expression: &Expr<'_>, used: Used) -> Result<(), String> {
         if let Some(path) = spelled(expression) {
-            return self.path(&path);
+            return self.value(&path, None, used);
         }
         match expression {
             Expr::Var(_) | Expr::Const(_) => Ok(()),
             Expr::Call(_) => Err("calls a function, and there are only filters: value | filter".to_owned()),
             Expr::Slice(slice) => {
                 let bounds = [slice.start.as_ref(), slice.stop.as_ref(), slice.step.as_ref()];
-                self.all(std::iter::once(&slice.expr).chain(bounds.into_iter().flatten()))
+                self.all(bounds.into_iter().flatten(), used.whole())?;
+                self.list(&slice.expr, last_of(slice), used.whole())
             }
-            Expr::UnaryOp(operation) => self.expression(&operation.expr),
+            Expr::UnaryOp(operation) => match operation.op {
+                UnaryOpKind::Not => self.expression(&operation.expr, used.truth(&operation.expr)),
+                UnaryOpKind::Neg => self.expression(&operation.expr, used.whole()),
+            },
             Expr::BinOp(operation) => {
                 let (left, right) = (&operation.left, &operation.right);
                 if matches!(operation.op, BinOpKind::Mul) && !(self.is_number(left) && self.is_number(right)) {
                     return Err("multiplies a value that may not be a number: write | float after it".to_owned());
                 }
-                self.all([left, right])
+                match operation.op {
+                    BinOpKind::ScAnd | BinOpKind::ScOr => {
+                        let truth = Used { whole: used.whole, ..used.truth(left) };
+                        self.expression(left, truth)?;
+                        self.expression(right, used.perhaps())
+                    }
+                    BinOpKind::Concat => self.all([left, right], used),
+                    _ => self.all([left, right], used.whole()),
+                }
             }
             Expr::Compare(compared) => {
-                self.all(std::iter::once(&compared.expr).chain(compared.ops.iter().map(|operation| &operation.expr)))
+                let others = compared.ops.iter().map(|operation| &operation.expr);
+                self.all(std::iter::once(&compared.expr).chain(others), used.whole())
             }
             Expr::IfExpr(choice) => {
-                self.all([&choice.test_expr, &choice.true_expr].into_iter().chain(choice.false_expr.as_ref()))
+                self.expression(&choice.test_expr, used.truth(&choice.test_expr))?;
+                self.all(std::iter::once(&choice.true_expr).chain(choice.false_expr.as_ref()), used.perhaps())
             }
-            Expr::Filter(filter) => {
-                if !filters::exists(filter.name) {
-                    let near = nearest(filter.name, filters::names());
-                    let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-                    return Err(format!("uses the filter {}, which does not exist{near}", filter.name));
-                }
-                self.attribute(filter.name, filter.expr.as_ref(), &filter.args)?;
-                self.all(filter.expr.as_ref())?;
-                self.arguments(&filter.args)
-            }
+            Expr::Filter(filter) => self.filter(filter, used),
             Expr::Test(test) => {
-                self.expression(&test.expr)?;
-                self.arguments(&test.args)
+                let asks = ["defined", "undefined", "none"].contains(&test.name);
+                let of_value = Used { whole: false, needed: used.needed && !asks, ..used };
+                self.expression(&test.expr, of_value)?;
+                self.arguments(&test.args, used.whole())
             }
-            Expr::GetAttr(member) => self.expression(&member.expr),
-            Expr::GetItem(item) => self.all([&item.expr, &item.subscript_expr]),
-            Expr::List(list) => self.all(&list.items),
-            Expr::Tuple(tuple) => self.all(&tuple.items),
-            Expr::Map(map) => self.all(map.keys.iter().chain(&map.values)),
+            Expr::GetAttr(member) => self.expression(&member.expr, used.whole()),
+            Expr::GetItem(item) => self.all([&item.expr, &item.subscript_expr], used.whole()),
+            Expr::List(list) => self.all(&list.items, used),
+            Expr::Tuple(tuple) => self.all(&tuple.items, used),
+            Expr::Map(map) => self.all(map.keys.iter().chain(&map.values), used),
         }
     }
 
-    fn all<'e, 's: 'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr<'s>>) -> Result<(), String> {
-        expressions.into_iter().try_for_each(|expression| self.expression(expression))
+    fn filter(&mut self, filter: &Filter<'_>, used: Used) -> Result<(), String> {
+        if !filters::exists(filter.name) {
+            let near = nearest(filter.name, filters::names());
+            let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+            return Err(format!("uses the filter {}, which does not exist{near}", filter.name));
+        }
+        self.attribute(filter.name, filter.expr.as_ref(), &filter.args)?;
+        let (of_value, of_arguments) = match filter.name {
+            "default" | "d" if filter.expr.as_ref().is_some_and(is_read) => (used.perhaps(), used.perhaps()),
+            "default" | "d" => (used, used.perhaps()),
+            // The text shows that it was cut.
+            "json" => (Used { whole: false, ..used }, used),
+            "sum" => (Used { summed: true, ..used.whole() }, used.whole()),
+            _ => (used.whole(), used.whole()),
+        };
+        if let Some(value) = &filter.expr {
+            self.list(value, (filter.name == "first").then_some(0), of_value)?;
+        }
+        self.arguments(&filter.args, of_arguments)
     }
 
-    fn arguments(&mut self, arguments: &[CallArg<'_>]) -> Result<(), String> {
-        self.all(arguments.iter().map(|argument| match argument {
+    fn list(&mut self, list: &Expr<'_>, last: Option<usize>, used: Used) -> Result<(), String> {
+        match spelled(list) {
+            Some(path) => self.value(&path, last, used),
+            None => self.expression(list, used),
+        }
+    }
+
+    fn all<'e, 's: 'e>(
+        &mut self,
+        expressions: impl IntoIterator<Item = &'e Expr<'s>>,
+        used: Used,
+    ) -> Result<(), String> {
+        expressions.into_iter().try_for_each(|expression| self.expression(expression, used))
+    }
+
+    fn arguments(&mut self, arguments: &[CallArg<'_>], used: Used) -> Result<(), String> {
+        let values = arguments.iter().map(|argument| match argument {
             CallArg::Pos(value) | CallArg::Kwarg(_, value) | CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
                 value
             }
-        }))
+        });
+        self.all(values, used)
     }
 
     /// The path to the items' field that a filter names: `rows | map(attribute="name")` reads `rows[0].name`.
@@ -341,7 +445,7 @@ impl Reading {
             _ => None,
         };
         match (list.and_then(spelled), named.or(first)) {
-            (Some(list), Some(name)) => self.path(&format!("{list}[0].{name}")),
+            (Some(list), Some(name)) => self.path(&format!("{list}[0].{name}")).map(drop),
             _ => Ok(()),
         }
     }
@@ -368,6 +472,25 @@ impl Reading {
             _ => false,
         }
     }
+}
+
+fn is_read(expression: &Expr<'_>) -> bool {
+    match expression {
+        Expr::GetAttr(member) => is_read(&member.expr),
+        Expr::Filter(filter) => ["first", "last"].contains(&filter.name) && filter.expr.as_ref().is_some_and(is_read),
+        other => spelled(other).is_some(),
+    }
+}
+
+/// The last item of a slice from the beginning of a list.
+fn last_of(slice: &Slice<'_>) -> Option<usize> {
+    let constant = |bound: &Expr<'_>| match bound {
+        Expr::Const(bound) => usize::try_from(bound.value.clone()).ok(),
+        _ => None,
+    };
+    let counted = |bound: &Option<Expr<'_>>| bound.as_ref().is_none_or(|bound| constant(bound).is_some());
+    let stop = slice.stop.as_ref().and_then(constant)?;
+    stop.checked_sub(1).filter(|_| counted(&slice.start) && counted(&slice.step))
 }
 
 /// The path that a chain of names and constant indices spells.

@@ -8,16 +8,17 @@ use jiff::{
 };
 use minijinja::{
     Environment, Error, ErrorKind, State,
-    value::{Serde, Value},
+    value::{Kwargs, Serde, Value},
 };
 
 use super::expression::{Failed, ZONE, json};
 
-const OURS: [&str; 9] = ["all", "any", "business_days", "date", "json", "money", "parse_json", "plus_days", "truncate"];
+const OURS: [&str; 10] =
+    ["all", "any", "business_days", "date", "json", "money", "parse_json", "plus_days", "sum", "truncate"];
 const MINIJINJAS: [&[&str]; 4] = [
     &["abs", "batch", "bool", "capitalize", "count", "d", "default", "dictsort", "first", "float", "groupby", "int"],
     &["items", "join", "last", "length", "lines", "list", "lower", "map", "max", "min", "reject", "rejectattr"],
-    &["replace", "reverse", "round", "select", "selectattr", "sort", "split", "string", "sum", "title", "trim"],
+    &["replace", "reverse", "round", "select", "selectattr", "sort", "split", "string", "title", "trim"],
     &["unique", "upper"],
 ];
 /// In bytes, of a format of dates.
@@ -63,6 +64,7 @@ pub(super) fn add(engine: &mut Environment<'static>) {
     engine.add_filter("money", money);
     engine.add_filter("parse_json", parse_json);
     engine.add_filter("plus_days", plus_days);
+    engine.add_filter("sum", sum);
     engine.add_filter("truncate", truncate);
     engine.add_filter(SPENT, spent);
 }
@@ -154,6 +156,34 @@ fn text_of_json(value: &Value) -> Result<String, Error> {
         Err(Failed::Because(problem)) => Err(wrong(problem)),
         Err(_) => Err(wrong(format_args!("json writes at most {LARGEST_JSON} bytes"))),
     }
+}
+
+/// As `MiniJinja`'s, which leaves missing values out.
+fn sum(
+    state: &mut State,
+    list: &Value,
+    attribute: Option<&str>,
+    start: Option<Value>,
+    named: Kwargs,
+) -> Result<Value, Error> {
+    let by_name = named.get::<Option<String>>("attribute")?;
+    let attribute = attribute.or(by_name.as_deref());
+    let step = |value: Value, name: &str| {
+        let place = name.parse::<usize>().map_or_else(|_name| Value::from(name), Value::from);
+        value.get_item(&place)
+    };
+    let mut items = Vec::new();
+    for (place, item) in list.try_iter()?.enumerate() {
+        if place.is_multiple_of(ITEMS_OF_FUEL) {
+            state.consume_fuel(1)?;
+        }
+        let summed = attribute.map_or(Ok(item.clone()), |path| path.split('.').try_fold(item.clone(), step));
+        if summed.is_ok_and(|value| value.is_undefined()) {
+            return Err(wrong("an undefined value in a sum"));
+        }
+        items.push(item);
+    }
+    minijinja::filters::sum(state, items.into(), attribute, start, named)
 }
 
 /// At most `most` characters, and `end` where text was cut.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::cut::{is_marker, lost_its_end};
+
 /// In characters.
 const LONGEST_PATH: usize = 300;
 const MOST_STEPS: usize = 30;
@@ -96,6 +98,18 @@ impl Path {
 
     pub fn follow<'v>(steps: &[PathStep], value: &'v Value) -> Option<&'v Value> {
         steps.iter().try_fold(value, |value, step| step.into(value))
+    }
+
+    pub(super) fn is_cut_off(steps: &[PathStep], value: &Value) -> bool {
+        if is_marker(value) {
+            return true;
+        }
+        let Some((step, rest)) = steps.split_first() else { return false };
+        let from_end = value.is_array() && step.index.is_some_and(i64::is_negative);
+        match step.into(value).filter(|_| !(from_end && lost_its_end(value))) {
+            Some(inner) => Self::is_cut_off(rest, inner),
+            None => lost_its_end(value),
+        }
     }
 }
 

@@ -80,6 +80,15 @@ impl Template {
         })
     }
 
+    /// Without `default` or another word of the author for a missing value.
+    pub fn needed(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().flat_map(|part| match part {
+            Part::Path(path) => std::slice::from_ref(path),
+            Part::Expression(expression) => expression.needed(),
+            Part::Text(_) => &[],
+        })
+    }
+
     /// Whether a single expression is the whole text.
     pub fn is_expression(&self) -> bool {
         matches!(&self.parts[..], [Part::Expression(_)])

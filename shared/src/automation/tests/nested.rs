@@ -1,6 +1,7 @@
 //! Loops and branches in definitions: shape, scope, and the canonical form.
 
 use super::*;
+use crate::automation::definition::{AutomationBody, steps::all_steps};
 
 fn row_loop() -> Value {
     json!({
@@ -98,6 +99,7 @@ fn a_pause_has_one_time_within_thirty_days() {
     for wait in [
         json!({"minutes": 1}),
         json!({"minutes": 43_200}),
+        json!({"minutes": 30, "until": null, "for_event": null}),
         json!({"until": "2027-01-31"}),
         json!({"until": "{{event.text}}"}),
         json!({"for_event": {"hook": "acme", "timeout": 43_200}}),
@@ -111,6 +113,18 @@ fn a_pause_has_one_time_within_thirty_days() {
         (json!({"minutes": 43_201}), "/actions/2/wait/minutes", "invalid_value"),
         (json!({"minutes": "5"}), "/actions/2/wait/minutes", "wrong_type"),
         (json!({}), "/actions/2/wait", "missing_field"),
+        (json!({"minutes": null}), "/actions/2/wait", "missing_field"),
+        (json!({"until": null, "for_event": null}), "/actions/2/wait", "missing_field"),
+        (
+            json!({"for_event": {"hook": "acme", "event_type": "order.paid", "timeout": null}}),
+            "/actions/2/wait/for_event/timeout",
+            "missing_field",
+        ),
+        (
+            json!({"for_event": {"hook": null, "service": "Slack", "event_type": "message", "params": {}, "timeout": 5}}),
+            "/actions/2/wait/for_event/params",
+            "unknown_field",
+        ),
         (json!({"minutes": 5, "until": "2027-01-31"}), "/actions/2/wait", "missing_field"),
         (json!({"until": "soon"}), "/actions/2/wait/until", "invalid_value"),
         (json!({"until": "2026-11-01T09:00"}), "/actions/2/wait/until", "in_the_past"),
@@ -141,6 +155,47 @@ fn a_pause_has_one_time_within_thirty_days() {
     ] {
         let found = report(&pause(wait), &known());
         assert!(told(&found).contains(&(pointer.to_owned(), code)), "{}", found.to_text());
+    }
+}
+
+fn members(value: &Value, pointer: &str) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    let places = inner.into_iter().flat_map(|(name, value)| {
+        let pointer = format!("{pointer}/{name}");
+        let below = members(value, &pointer);
+        std::iter::once(pointer).chain(below)
+    });
+    places.collect()
+}
+
+/// Whatever is null, a definition without mistakes has all of its steps.
+#[test]
+fn no_step_vanishes_because_of_a_null() {
+    let mut definition = nested();
+    definition["actions"].as_array_mut().unwrap().extend([
+        json!({"id": "minutes", "wait": {"minutes": 30}}),
+        json!({"id": "until", "wait": {"until": "2027-01-31"}}),
+        json!({"id": "event", "output_as": "paid", "wait": {"for_event": {
+            "hook": "acme", "event_type": "order.paid", "timeout": 5, "filters": {"path": "n", "op": "exists"},
+        }}}),
+    ]);
+    let read = |definition: &Value| {
+        let mut diagnostics = Diagnostics::default();
+        let read = Definition::read(definition, &mut diagnostics).filter(|_| !diagnostics.has_errors())?;
+        let AutomationBody::Actions(steps) = read.body else { panic!("it has actions") };
+        Some(all_steps(&steps).len())
+    };
+    let whole = read(&definition).unwrap();
+    let places: Vec<String> = members(&definition["actions"], "/actions");
+    assert!(places.len() > 60, "{places:?}");
+    for place in places.into_iter().filter(|place| !place.ends_with("/otherwise")) {
+        let mut changed = definition.clone();
+        *changed.pointer_mut(&place).unwrap() = Value::Null;
+        assert!(read(&changed).is_none_or(|steps| steps == whole), "{place}");
     }
 }
 

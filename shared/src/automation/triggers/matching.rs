@@ -13,7 +13,7 @@ use crate::{
         definition::{diagnostics::Diagnostics, steps::FILLED},
         expressions::{
             conditions::Condition,
-            data::{Data, Lowered},
+            data::{Data, Lowered, is_date},
             work::{OverBound, Work},
         },
     },
@@ -24,6 +24,8 @@ use crate::{
 
 /// Bytes of cached variables; versions never change.
 const MOST_REMEMBERED: usize = 8 << 20;
+/// In place of [`FILLED`], which may be the name of a field of the event.
+const HIDDEN: &str = "@filled";
 /// Bytes of an entry besides its variables, about.
 const OF_AN_ENTRY: usize = 200;
 
@@ -68,7 +70,7 @@ impl EventFilters {
             Err(gone) => return Ok(Matched::No(gone.to_owned())),
         };
         let person = match &automation.activated_by {
-            Some(user) if filter.contains("user") || filter.contains("{{") => {
+            Some(user) if filter.contains("user") || filter.contains("{{") || reads_dates(&condition) => {
                 self.members.person(automation.organization_id, user).await?
             }
             _ => Value::Object(Map::new()),
@@ -113,14 +115,22 @@ impl EventFilters {
 /// [`crate::Error::Unreadable`] for a filter of a newer program.
 pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) -> Result<Matched> {
     let Some(filter) = &wait.filter else { return Ok(Matched::Yes) };
+    let filter = filter.replace(&format!("{{{{{FILLED}["), &format!("{{{{{HIDDEN}["));
     let filled = serde_json::from_str::<Value>(&wait.filled).ok();
-    let (condition, filled) = read(filter).zip(filled).ok_or_else(|| unreadable::<EventWait>(&wait.place))?;
+    let (condition, filled) = read(&filter).zip(filled).ok_or_else(|| unreadable::<EventWait>(&wait.place))?;
     if work.take(filter.len() + condition.cost_of_compiling()).is_err() {
         return Ok(Matched::NotYet);
     }
-    let variables = Map::from_iter([(FILLED.to_owned(), filled)]);
+    let variables = Map::from_iter([(HIDDEN.to_owned(), filled)]);
     let data = Data::of_trigger(&variables, data, &Value::Null, Timestamp::now());
     Ok(matched(&condition, &data, work))
+}
+
+fn reads_dates(condition: &Condition) -> bool {
+    condition
+        .clauses()
+        .into_iter()
+        .any(|clause| is_date(clause.path.first()) || clause.of_item.as_deref().is_some_and(reads_dates))
 }
 
 fn matched(condition: &Condition, data: &Data<'_>, work: &Work) -> Matched {

@@ -110,6 +110,33 @@ async fn a_run_goes_on_with_the_event_that_its_filter_means() {
     assert_eq!(row.get("pause"), None);
 }
 
+/// `filled` is a field of the event like any other.
+#[tokio::test]
+async fn a_wait_finds_a_field_of_the_event_named_filled() {
+    let (world, books, hook) = world().await;
+    let filters = json!({"operator": "AND", "clauses": [
+        {"path": "filled", "op": "==", "value": true},
+        {"path": "customer", "op": "==", "value": "{{trigger_data.customer}}"},
+    ]});
+    let for_event = json!({"hook": "acme", "event_type": "order.paid", "timeout": 1440, "filters": filters});
+    let automation = world.activate(&world.manual(&awaiting(&for_event))).await;
+    let run = world.start_automation(&automation, "Ada", &json!({"customer": "Ada"})).await;
+    world.deliver_runs().await;
+    let signer = Signer::StandardWebhooks(hook["secret"].as_str().unwrap());
+    for (order, filled, customer, became) in [
+        ("o1", Value::Null, "Ada", RunStatus::Running),
+        ("o2", json!(false), "Ada", RunStatus::Running),
+        ("o3", json!(true), "Bob", RunStatus::Running),
+        ("o4", json!(true), "Ada", RunStatus::Completed),
+    ] {
+        let event = json!({"type": "order.paid", "order": order, "customer": customer, "filled": filled});
+        world.send("trigger", &world.signed(&world.hook_path(&hook), signer, &event)).await.expect(200);
+        world.deliver_runs().await;
+        assert_eq!(status(&world, &run).await, became, "{order}");
+    }
+    assert_eq!(entered(&books), ["before", "o4"]);
+}
+
 #[tokio::test]
 async fn a_run_goes_on_without_the_event_after_its_time() {
     let (world, books, hook) = world().await;

@@ -357,7 +357,7 @@ fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Opti
     }
     let event = members.get("for_event");
     let event = event.map(|event| awaited_event(event, &members.path("for_event"), members.report));
-    let given = ["minutes", "until", "for_event"].into_iter().filter(|name| members.given(name).is_some()).count();
+    let given = ["minutes", "until", "for_event"].into_iter().filter(|name| members.present(name).is_some()).count();
     if given != 1 {
         let message = if given == 0 {
             "Neither minutes, until nor for_event is given."
@@ -379,15 +379,13 @@ fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Opti
 /// `for_event: {"service", "event_type", "filters", "timeout"}`, or with `hook` in place of `service`.
 fn awaited_event(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<AwaitedEvent> {
     let mut members = Members::of(value, place, diagnostics)?;
-    if members.given("hook").is_none() {
+    if members.present("hook").is_none() {
         members.refuse(&["params"], "a wait deploys no trigger");
     }
     let trigger = webhook(&mut members);
-    if members.given("timeout").is_none() {
-        members.missing("timeout", "1440");
-    }
+    members.required("timeout", "1440");
     let timeout = members.whole("timeout", &(1..=LONGEST_WAIT), "1440");
-    let written_filters = members.given("filters").cloned();
+    let written_filters = members.present("filters").cloned();
     members.finish();
     let Trigger::Webhook { service, event_type, filters, .. } = trigger? else { return None };
     let written_filters = written_filters.filter(|_| filters.is_some());

@@ -5,10 +5,13 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{Clause, Condition, Operator, Pattern};
-use crate::automation::expressions::{
-    data::{Data, ITEM, Lacking, lowered},
-    templates::{Template, Unfilled, filled_in_within, texts_of},
-    work::{OverBound, PARSING, Work, bytes},
+use crate::{
+    automation::expressions::{
+        data::{Data, ITEM, Lacking, lowered},
+        templates::{Template, Unfilled, filled_in_within, texts_of},
+        work::{OverBound, PARSING, Work, bytes},
+    },
+    cut::{is_marker, lost_its_end},
 };
 
 /// Bytes of a comparison value.
@@ -30,9 +33,17 @@ pub(super) enum Basis {
     Comparison,
     /// No comparison took place, because of this.
     Nothing(String),
+    /// What was cut from the values could decide otherwise.
+    Cut,
     NoList,
     /// The item of the found list that decides, if there is one.
     Items(Option<usize>),
+}
+
+impl Decided<'_> {
+    fn open(self) -> Self {
+        Self { holds: false, basis: Basis::Cut, ..self }
+    }
 }
 
 impl Condition {
@@ -58,15 +69,18 @@ impl Condition {
 
 impl Clause {
     pub(super) fn decided<'d>(&'d self, data: &'d Data<'_>, work: &Work) -> Result<Decided<'d>, OverBound> {
-        let undecided = |why| {
-            let value = Some(Cow::Borrowed(&self.value));
-            Ok(Decided { holds: false, value, found: None, basis: Basis::Nothing(why) })
+        let undecided = |basis| {
+            let value = self.operator.takes_value().then_some(Cow::Borrowed(&self.value));
+            Ok(Decided { holds: false, value, found: None, basis })
         };
         // The output of a failed action proves nothing, so no comparison holds. The clause about items was asked for all of them.
         if data.item.is_none()
             && let Some(lacking) = self.lacking(data)
         {
-            return undecided(lacking.in_words());
+            return undecided(Basis::Nothing(lacking.in_words()));
+        }
+        if data.is_cut_off(&self.path) {
+            return undecided(Basis::Cut);
         }
         if let Some(of_item) = &self.of_item {
             return self.decided_by_item(of_item, data, work);
@@ -74,7 +88,7 @@ impl Clause {
         let found = data.get(&self.path);
         let value = match self.operator.takes_value().then(|| self.compared_with(data, work)).transpose()?.transpose() {
             Ok(value) => value,
-            Err(why) => return undecided(why),
+            Err(basis) => return undecided(basis),
         };
         work.take(self.work(data, found.as_deref(), value.as_deref()))?;
         // A pattern finds the text as it is: it has its own rule for letters.
@@ -84,7 +98,21 @@ impl Clause {
         } else {
             self.compares(found.as_deref(), value.as_deref().unwrap_or(&Value::Null))
         };
-        Ok(Decided { holds, value, found, basis: Basis::Comparison })
+        let decided = Decided { holds, value, found, basis: Basis::Comparison };
+        Ok(if self.is_open(&decided) { decided.open() } else { decided })
+    }
+
+    fn is_open(&self, decided: &Decided<'_>) -> bool {
+        let is_cut = |value: Option<&Value>| value.is_some_and(lost_its_end);
+        match self.operator {
+            Operator::Contains | Operator::Any => !decided.holds && is_cut(decided.found.as_deref()),
+            Operator::ContainsAny => {
+                !decided.holds && (is_cut(decided.found.as_deref()) || is_cut(decided.value.as_deref()))
+            }
+            Operator::In => !decided.holds && is_cut(decided.value.as_deref()),
+            Operator::NotContains | Operator::All | Operator::None => decided.holds && is_cut(decided.found.as_deref()),
+            _ => false,
+        }
     }
 
     /// Looks for the item that decides: one that holds, or for `all` one that does not. A value that is no list has no items, and
@@ -104,7 +132,8 @@ impl Clause {
         let decides = self.operator != Operator::All;
         let mut about = data.clone();
         let mut deciding = None;
-        for (place, item) in items.iter().enumerate() {
+        // The marker of a cut list is no item.
+        for (place, item) in items.iter().filter(|item| !is_marker(item)).enumerate() {
             about.item = Some((ITEM, item));
             if of_item.holds(&about, work)? == decides {
                 deciding = Some(place);
@@ -112,7 +141,8 @@ impl Clause {
             }
         }
         let holds = deciding.is_some() == (self.operator == Operator::Any);
-        Ok(Decided { holds, value, found, basis: Basis::Items(deciding) })
+        let decided = Decided { holds, value, found, basis: Basis::Items(deciding) };
+        Ok(if self.is_open(&decided) { decided.open() } else { decided })
     }
 
     /// The missing output that the clause needs, if any: for its path or its value, or for its condition about items.
@@ -135,24 +165,25 @@ impl Clause {
     }
 
     /// The comparison value with templates filled in. A template that resolves to nothing gives null, so the placeholder for
-    /// missing data is never compared. If an expression fails, the sentence that says so.
+    /// missing data is never compared.
     fn compared_with<'d>(
         &'d self,
         data: &'d Data<'_>,
         work: &Work,
-    ) -> Result<Result<Cow<'d, Value>, String>, OverBound> {
+    ) -> Result<Result<Cow<'d, Value>, Basis>, OverBound> {
         if !texts_of(&self.value).iter().any(|text| text.contains("{{")) {
             return Ok(Ok(Cow::Borrowed(&self.value)));
         }
         work.take(PARSING * bytes(&self.value))?;
         let lone = self.value.as_str().and_then(|text| Template::parse(text).0.lone().cloned());
         Ok(match lone {
+            Some(path) if data.is_cut_off(&path) => Err(Basis::Cut),
             Some(path) => Ok(data.get(&path).unwrap_or_default()),
             None => match filled_in_within(&self.value, data, LARGEST_COMPARED, work) {
                 Ok(filled) => Ok(Cow::Owned(filled.value)),
                 Err(Unfilled::TooLarge) => Ok(Cow::default()),
                 Err(Unfilled::TooMuchWork) => return Err(OverBound),
-                Err(Unfilled::Expression(why)) => Err(why.trim_end_matches('.').to_owned()),
+                Err(Unfilled::Expression(why)) => Err(Basis::Nothing(why.trim_end_matches('.').to_owned())),
             },
         })
     }

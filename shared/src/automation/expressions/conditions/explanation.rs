@@ -61,20 +61,20 @@ impl Data<'_> {
 }
 
 impl Condition {
-    /// Whether the condition might hold if the outputs were there that failed actions did not give. An output that its author did
-    /// not want decides as a missing value does.
+    /// Whether a condition that does not hold might if the outputs of failed actions were there, and all of them whole.
+    /// An output that its author did not want decides as a missing value does.
     ///
     /// # Errors
     /// If the condition compares more than [`MOST_COMPARED`].
     pub(in crate::automation) fn is_undecided(&self, data: &Data<'_>) -> Result<bool, OverBound> {
         let work = Work::of(MOST_COMPARED);
-        Ok(data.lacks_outputs() && !self.holds(data, &work)? && self.may_hold(data, &work)?)
-    }
-
-    fn may_hold(&self, data: &Data<'_>, work: &Work) -> Result<bool, OverBound> {
         self.holds_if(&|clause| {
             let lacks = clause.lacking(data).is_some_and(|lacking| !lacking.is_wanted());
-            Ok(lacks || clause.decided(data, work)?.holds)
+            if lacks {
+                return Ok(true);
+            }
+            let decided = clause.decided(data, &work)?;
+            Ok(decided.holds || matches!(decided.basis, Basis::Cut))
         })
     }
 
@@ -110,6 +110,7 @@ impl Clause {
         let shown = found.as_deref().map(|found| fitted(found, budget));
         let was = match (&basis, &shown) {
             (Basis::Nothing(why), _) => why.clone(),
+            (Basis::Cut, _) => "it was cut, because it is too large, and the rest could decide otherwise".to_owned(),
             (_, None) => "there was nothing".to_owned(),
             (Basis::Comparison, Some(shown)) => format!("it was {}", cut(shown.to_string(), budget)),
             (Basis::NoList, Some(_)) => "it was no list".to_owned(),

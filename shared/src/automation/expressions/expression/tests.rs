@@ -14,6 +14,7 @@ fn with_data<T>(use_it: impl FnOnce(&Data<'_>) -> T) -> T {
         "team": "ops", "limit": 5, "score": 7.5, "day": "2026-11-20", "at": "2026-11-20T09:30:00+01:00",
         "rows": [{"name": "Ana", "n": 3, "open": true}, {"name": "Bo", "n": 1, "open": false}, {"name": "Cy", "n": 2, "open": true}],
         "many": (0..10_000).collect::<Vec<_>>(), "long": "ab".repeat(50_000), "braces": "{{limit}}",
+        "parts": {"list": [{"n": 1}, {"n": 2}, "… (cut: 7 more)"], "…": "… (cut: 1 more)"},
         "text": "{\"a\": [1, 2]}", "nothing": null, "emoji": "👩‍👩‍👧 family",
     });
     let mut outputs = Outputs::default();
@@ -84,6 +85,15 @@ fn an_expression_computes_with_the_values_of_paths_and_keeps_their_types() {
         ("(text | parse_json).a[1]", json!(2)),
         ("rows[1] | json", json!(r#"{"n":1,"name":"Bo","open":false}"#)),
         ("rows | map(attribute='open') | any", json!(true)),
+        ("rows | sum(attribute='n')", json!(6)),
+        ("rows | map(attribute='n') | sum(start=4)", json!(10)),
+        ("(lost.rows | map(attribute='n') | sum) if lost else 'none'", json!("none")),
+        ("parts.list[1].n + 1", json!(3)),
+        ("(parts.list | first).n", json!(1)),
+        ("parts.list[:2] | map(attribute='n') | list", json!([1, 2])),
+        ("'some' if parts.list else 'none'", json!("some")),
+        ("parts.list | json", json!(r#"[{"n":1},{"n":2},"… (cut: 7 more)"]"#)),
+        ("parts.list | default([])", json!([{"n": 1}, {"n": 2}, "… (cut: 7 more)"])),
         ("rows | map(attribute='open') | all", json!(false)),
         ("[2, 4] | all('even')", json!(true)),
         ("braces ~ ''", json!("{{limit}}")),
@@ -91,6 +101,7 @@ fn an_expression_computes_with_the_values_of_paths_and_keeps_their_types() {
         assert_eq!(value(source), Ok(Some(expected)), "{source}");
     }
     assert_eq!(value("missing | first"), Ok(None));
+    assert_eq!(value("missing | default([]) | sum"), Ok(Some(json!(0))));
     assert_eq!(value("lost | upper"), Ok(Some(json!(""))));
 }
 
@@ -106,6 +117,22 @@ fn a_mistake_is_named_when_the_expression_is_read_and_a_wrong_value_when_it_is_e
         ("rows | tojson", "uses the filter tojson, which does not exist"),
         ("team * 3", "multiplies team, which is not a number"),
         ("missing + 1", "uses a value that is missing"),
+        ("missing | sum", "uses a value that is missing"),
+        ("lost.rows | map(attribute='n') | sum", "uses a value that is missing"),
+        ("rows | map(attribute='amount') | sum", "uses a value that is missing"),
+        ("rows | sum(attribute='amount')", "uses a value that is missing"),
+        ("1 if (lost.rows | map(attribute='n') | sum) > 3 else 2", "uses a value that is missing"),
+        ("parts.list | length", "reads parts.list, which was cut"),
+        ("parts.list | selectattr('n') | list", "reads parts.list, which was cut"),
+        ("parts.list | map(attribute='n') | sum", "reads parts.list, which was cut"),
+        ("parts.list | last", "reads parts.list, which was cut"),
+        ("parts.list[:3]", "reads parts.list[2], which was cut"),
+        ("parts.list[-1].n + 1", "reads parts.list, which was cut"),
+        ("parts.list[2].n + 1", "reads parts.list[2].n, which was cut"),
+        ("4 in parts.list", "reads parts.list, which was cut"),
+        ("parts.list | default([]) | length", "reads parts.list, which was cut"),
+        ("parts.total + 1", "reads parts.total, which was cut"),
+        ("parts | items | list", "reads parts, which was cut"),
         ("limit / 0", "fails: "),
         ("'2026-02-30' | plus_days(1)", "\"2026-02-30\" is not a date"),
         ("day | date('%Q%!')", "fails: "),

@@ -26,20 +26,22 @@ pub(super) struct OpenChoice<'a> {
 }
 
 impl<'a> ActionRun<'a> {
-    /// Decides for a branch. A condition about the output of a failed action proves nothing, so then no branch runs.
+    /// Decides for a branch. A condition about an output that failed or was cut proves nothing, so then no branch runs.
     pub(super) fn choose(&self, choose: &Choose, place: String, now: Timestamp) -> ActionResult {
         let mut result = self.settled((StepKind::Choose, "choose"), &choose.id, place, now);
         let data = self.data();
         let mut reasons = Vec::new();
         for (number, branch) in choose.branches.iter().enumerate() {
-            let (Ok(explained), Ok(is_undecided)) = (data.explain(&branch.when), branch.when.is_undecided(&data))
-            else {
+            let Ok(explained) = data.explain(&branch.when) else {
                 return with_error(ActionStatus::Failed, too_much_compared(), result);
             };
             result.condition_result = Some(in_json(&explained));
             if explained.holds {
                 return ActionResult { output: Some(json!({"branch": number + 1}).to_string()), ..result };
             }
+            let Ok(is_undecided) = branch.when.is_undecided(&data) else {
+                return with_error(ActionStatus::Failed, too_much_compared(), result);
+            };
             if is_undecided {
                 let why = format!("No branch was taken: {}.", explained.reason());
                 return with_error(ActionStatus::Skipped, why, result);

@@ -279,13 +279,16 @@ fn listed(each: &ForEach, data: &Data<'_>, work: &Work) -> Result<Vec<Value>, No
         Value::String(text) => text.as_str(),
         _ => "for_each",
     };
-    if let Some(path) = Template::parse(written).0.lone()
-        && data.get(path).is_none_or(|found| found.is_null())
-    {
-        return Err(match data.lacking(path) {
-            Some(lacking) => NoList::Lacking(lacking.in_words()),
-            None => NoList::Wrong(format!("There is nothing at {written}, but for_each needs a list.")),
-        });
+    let template = Template::parse(written).0;
+    if let Some(lacking) = template.needed().find_map(|path| data.lacking(path)) {
+        return Err(NoList::Lacking(lacking.in_words()));
+    }
+    if let Some(path) = template.lone().filter(|path| data.get(path).is_none_or(|found| found.is_null())) {
+        return Err(NoList::Wrong(if data.is_cut_off(path) {
+            format!("{written} was cut off, because the output that it is from is too large. Let the tool return less.")
+        } else {
+            format!("There is nothing at {written}, but for_each needs a list.")
+        }));
     }
     let items = match filled_in_within(&each.list, data, LARGEST_LIST, work) {
         Ok(Filled { value: Value::Array(items), .. }) => items,

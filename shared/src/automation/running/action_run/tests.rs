@@ -236,6 +236,26 @@ fn a_list_that_is_none_or_too_long_fails_the_loop_before_its_first_item() {
     let many = each(rows(101), json!({}));
     let key = each(json!([{"name": "a"}]), json!({"key": "{{row.id}}"}));
     let cut = each(json!([{"name": "a"}, crate::cut::instead_of("5 more")]), json!({}));
+    let of_cut = |list: &str| {
+        let mut step = each(json!(list), json!({"actions": [action("notify", json!({}))]}));
+        step["max_items"] = json!(1_000);
+        json!([action("look", json!({"output_as": "found"})), step])
+    };
+    let large = |id: &str, _: &Map<String, Value>| {
+        let rows = vec![json!({"open": true, "name": "x".repeat(60)}); 2_000];
+        ToolOutcome::succeeded(if id == "look" { json!({"rows": rows}) } else { json!(1) })
+    };
+    for (list, why) in [
+        ("{{found.rows | selectattr('open') | list}}", "reads found.rows, which was cut"),
+        ("{{found.rows | reverse}}", "reads found.rows, which was cut"),
+        ("{{found.rows}}", "The list is incomplete"),
+    ] {
+        let (results, _) = carry_out(&of_cut(list), large);
+        assert_eq!(places(&results), ["look succeeded", "each failed"], "{list}");
+        assert!(results[1].error.as_deref().unwrap().contains(why), "{:?}", results[1].error);
+    }
+    let (results, _) = carry_out(&of_cut("{{found.rows[:2]}}"), large);
+    assert_eq!(results.iter().filter(|result| result.action_id == "notify").count(), 2);
     for (step, why) in [
         (each(json!("{{trigger_data.n}}"), json!({})), "{{trigger_data.n}} is a number, but for_each needs a list."),
         (
@@ -274,14 +294,46 @@ fn a_list_that_is_none_or_too_long_fails_the_loop_before_its_first_item() {
 /// A loop over the output of an action that failed or was skipped is no failure of its own.
 #[test]
 fn a_loop_over_a_missing_output_is_skipped() {
-    let list = json!([action("look", json!({"output_as": "found"})), each(json!("{{found.rows}}"), json!({}))]);
-    let (results, ending) = carry_out(&list, |_, _| ToolOutcome::failed("No."));
-    assert_eq!(
-        (places(&results), ending.status),
-        (vec!["look failed".to_owned(), "each skipped".to_owned()], RunStatus::Failed)
-    );
-    let why = "There is no list to go through: the action look failed, so its output proves nothing.";
-    assert_eq!(results[1].error.as_deref(), Some(why));
+    let over = |list: &str| json!([action("look", json!({"output_as": "found"})), each(json!(list), json!({}))]);
+    let fails = |_: &str, _: &Map<String, Value>| ToolOutcome::failed("No.");
+    for list in [
+        "{{found.rows}}",
+        "{{found.rows | selectattr('open')}}",
+        "{{found.rows | selectattr('open') | list | batch(1) | first | default([])}}",
+        "{{found.rows[:2]}}",
+        "{{[found.rows | first]}}",
+    ] {
+        let (results, ending) = carry_out(&over(list), fails);
+        assert_eq!(
+            (places(&results), ending.status),
+            (vec!["look failed".to_owned(), "each skipped".to_owned()], RunStatus::Failed),
+            "{list}"
+        );
+        let why = "There is no list to go through: the action look failed, so its output proves nothing.";
+        assert_eq!(results[1].error.as_deref(), Some(why), "{list}");
+    }
+    // The author says what stands in its place.
+    for list in ["{{found.rows | default([])}}", "{{found.rows if found is defined else []}}", "{{found.rows or []}}"] {
+        let (results, _) = carry_out(&over(list), fails);
+        assert_eq!(places(&results), ["look failed", "each succeeded"], "{list}");
+    }
+}
+
+#[test]
+fn a_choice_about_a_cut_list_takes_no_branch() {
+    let about = json!({"path": "found.rows", "op": "any", "value": {"path": "item.name", "op": "==", "value": "last"}});
+    let list = json!([
+        action("look", json!({"output_as": "found"})),
+        {
+            "id": "decide", "choose": [{"when": about, "actions": [action("then", json!({}))]}],
+            "otherwise": [action("else", json!({}))],
+        },
+    ]);
+    let mut rows = vec![json!({"name": "x".repeat(60)}); 2_000];
+    rows.push(json!({"name": "last"}));
+    let (results, _) = carry_out(&list, |_, _| ToolOutcome::succeeded(json!({"rows": rows})));
+    assert_eq!(places(&results), ["look succeeded", "decide skipped"]);
+    assert!(results[1].error.as_deref().unwrap().contains("it was cut"), "{:?}", results[1].error);
 }
 
 #[test]

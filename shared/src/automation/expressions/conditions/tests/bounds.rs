@@ -62,6 +62,51 @@ fn a_hostile_pattern_is_linear() {
 }
 
 #[test]
+fn a_cut_list_decides_only_by_what_is_left_of_it() {
+    let list = json!([{"n": 1}, {"n": 2}, crate::cut::instead_of("7 more")]);
+    let names = json!(["a", "b", crate::cut::instead_of("7 more")]);
+    let mut outputs = Outputs::default();
+    outputs.give("found", json!({"list": list, "names": names, "…": crate::cut::instead_of("1 more")}));
+    let data = json!({"name": "a", "other": "z"});
+    let about = |n: u64| json!({"path": "item.n", "op": "<=", "value": n});
+    for (path, op, value, holds) in [
+        ("found.list", "any", Some(about(1)), Some(true)),
+        ("found.list", "any", Some(about(0)), None),
+        ("found.list", "all", Some(about(1)), Some(false)),
+        ("found.list", "all", Some(about(2)), None),
+        ("found.list", "none", Some(about(1)), Some(false)),
+        ("found.list", "none", Some(about(0)), None),
+        ("found.names", "contains", Some(json!("a")), Some(true)),
+        ("found.names", "contains", Some(json!("z")), None),
+        ("found.names", "not_contains", Some(json!("a")), Some(false)),
+        ("found.names", "not_contains", Some(json!("z")), None),
+        ("found.names", "contains_any", Some(json!(["z", "b"])), Some(true)),
+        ("found.names", "contains_any", Some(json!(["z"])), None),
+        ("found", "not_contains", Some(json!("total")), None),
+        ("found.names", "is_empty", None, Some(false)),
+        ("found.names", "exists", None, Some(true)),
+        ("found.names[1]", "==", Some(json!("b")), Some(true)),
+        ("found.names[2]", "!=", Some(json!("b")), None),
+        ("found.names[-1]", "exists", None, None),
+        ("found.total", "not_exists", None, None),
+        ("found.total", "!=", Some(json!(5)), None),
+        ("found.names[0].x", "exists", None, Some(false)),
+        ("name", "in", Some(json!("{{found.names}}")), Some(true)),
+        ("other", "in", Some(json!("{{found.names}}")), None),
+        ("name", "!=", Some(json!("{{found.total}}")), None),
+    ] {
+        let mut clause = json!({"path": path, "op": op});
+        if let Some(value) = value {
+            clause["value"] = value;
+        }
+        let condition = condition(&clause).0.unwrap();
+        let explained = explained_within(&condition, &data, &outputs, MOST_COMPARED).unwrap();
+        assert_eq!(explained.holds, holds == Some(true), "{clause}: {}", explained.reason());
+        assert_eq!(explained.reason().contains("it was cut"), holds.is_none(), "{clause}: {}", explained.reason());
+    }
+}
+
+#[test]
 fn a_failed_output_proves_nothing_about_items_either() {
     let mut outputs = Outputs::default();
     outputs.lack("lost", "look", "failed");
