@@ -1,4 +1,4 @@
-//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which is `UNIQUE(agent_id, tool_id)`.
+//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort).
 //!
 //! Index `by_tool`: `tool_id`.
 

@@ -1,4 +1,4 @@
-//! `agents`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
+//! `agents`. Key: id.
 //!
 //! The row's lease serializes changes of the assistant at VAPI. Guard items `assistant#<VAPI's id>` make assistants unique
 //! across organizations. The transaction that writes a phone number updates `phone_number_ids`, so an agent cannot be deleted

@@ -1,6 +1,6 @@
 //! `approvals`. Key: id, made of the run and its action. TTL on `expires_at`.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`. Index `by_run`: `run_id`, `id`. Index `by_wake`: `open`, `wake_at`,
+//! Index `by_run`: `run_id`, `id`. Index `by_wake`: `open`, `wake_at`,
 //! of approvals whose run has not taken up the decision.
 //!
 //! Decisions require a pending, unexpired approval. `wake_at`: when to check on the run, at expiry and soon after a decision.

@@ -1,6 +1,6 @@
 //! `automation_runs`. Key: id, part. TTL on `expires_at`.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`. Index `by_automation`: `automation_id`, `created_at`.
+//! Index `by_automation`: `automation_id`, `created_at`.
 //!
 //! A run is several items under one id: no item may exceed 400 KB, and the row, which every step updates, stays small:
 //!
@@ -546,7 +546,6 @@ fn row(id: RunId) -> Item {
     key([("id", text(id)), ("part", text(RUN))])
 }
 
-/// DynamoDB drops expired rows up to two days late.
 fn visible(run: AutomationRun) -> Result<AutomationRun> {
     if run.expires_at > Timestamp::now().as_seconds() { Ok(run) } else { Err(Error::NotFound(RUN)) }
 }

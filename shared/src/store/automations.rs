@@ -1,6 +1,6 @@
 //! `automations` and `automation_versions`.
 //!
-//! - `automations`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_trigger`: `trigger_key`, `id`, of
+//! - `automations`. Key: id. Index `by_trigger`: `trigger_key`, `id`, of
 //!   active automations that listen to events. Each change raises `revision`, conditional on the revision that was read.
 //! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row.
 

@@ -1,6 +1,6 @@
-//! `calls`. Key: id, which is VAPI's call id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
+//! `calls`. Key: id, which is VAPI's call id. TTL on `expires_at`.
 //!
-//! Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller` (`caller_phone_number`, `organization_id`).
+//! Index `by_caller`: `caller_phone_number`, `organization_id`.
 //!
 //! The row joins the results of call-start tools: the write of each result tells whether it was the last, and one conditional
 //! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones of its start
@@ -341,7 +341,6 @@ impl Calls {
         Ok(ids(calls.attributes("#id").with(of_organization).items().await?))
     }
 
-    /// A page of the organization's calls to this number, newest first.
     pub(super) async fn calls_to_number(
         &self,
         organization: OrganizationId,
@@ -359,7 +358,7 @@ impl Calls {
         delete.audited(Change::of(Act::Deleted, Noun::Call, call))?.unless_refused().await
     }
 
-    /// A change of the organization's call; `:organization` and `:now` are bound.
+    /// A change of the organization's call; `:now` is bound.
     fn update(&self, organization: OrganizationId, call: &CallId, change: &str) -> Write {
         self.table.update(id(call), change).of(organization).with([(":now", text(Timestamp::now()))])
     }

@@ -44,7 +44,7 @@ impl<T> Page<T> {
 }
 
 impl<T: DeserializeOwned> Page<T> {
-    /// A page of the organization's rows by the index `by_organization`, newest first.
+    /// A page of the organization's rows, newest first.
     pub(super) async fn newest(
         organization: OrganizationId,
         table: &Table,

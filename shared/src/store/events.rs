@@ -1,6 +1,6 @@
 //! `events`. Key: id, made of the hook and the service's event id. Rows outlast any service's retries.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`. Index `unmatched`: `unmatched_of` (the organization), `created_at`,
+//! Index `unmatched`: `unmatched_of` (the organization), `created_at`,
 //! of events that started nothing.
 
 use aws_sdk_dynamodb::types::AttributeValue;

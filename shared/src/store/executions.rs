@@ -1,4 +1,4 @@
-//! `executions`. Key: id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
+//! `executions`. Key: id. TTL on `expires_at`.
 //!
 //! Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id), `by_organization`
 //! (`history_of`, id), which has only the attributes that filters name. Rows of an older version lack `history_of`.

@@ -1,4 +1,4 @@
-//! `hooks`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
+//! `hooks`. Key: id.
 //!
 //! Each change raises `revision`, conditional on the revision that was read.
 //!

@@ -1,4 +1,4 @@
-//! `knowledge_bases`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
+//! `knowledge_bases`. Key: id.
 //!
 //! [`super::KnowledgeEntries`] writes `version` and `entries`. Creating the query tool writes `query_tool_id` in the same
 //! transaction, attaching it `agent_ids`. The tool's lease blocks attachments, so its holder sees all agents. The base's lease

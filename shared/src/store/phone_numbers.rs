@@ -1,4 +1,4 @@
-//! `phone_numbers`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_number`: number.
+//! `phone_numbers`. Key: id. Index `by_number`: number.
 //!
 //! Guard items with the key `number#<number>` make a number unique across organizations. The agent's row (`store/agents.rs`)
 //! lists its numbers, updated in the same transaction.
@@ -119,9 +119,8 @@ impl PhoneNumbers {
         })
     }
 
-    /// Updates label, agent, fallback number, VAPI's id, wait and secret of a row read as `before`, and sets `updated_at`. The same
-    /// transaction updates both agents' rows, closes the intent `made` of a new secret and opens the intent `left` of the old
-    /// one.
+    /// Updates a row read as `before`, and sets `updated_at`. The same transaction updates both agents' rows, closes the intent
+    /// `made` of a new secret and opens the intent `left` of the old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read, or the agent is being removed; [`Error::NotFound`] if the

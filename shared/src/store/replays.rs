@@ -1,7 +1,5 @@
 //! `replays`: replays of many events. Key: id. TTL on `expires_at`.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`.
-//!
 //! A batch saves its progress under the number of the batch: of two deliveries of one message, one counts.
 
 use serde::Serialize;

@@ -129,7 +129,7 @@ impl Table {
         Query { index: Some(index), ..self.query(condition) }
     }
 
-    /// The organization's rows, by the index `by_organization`.
+    /// By the index `by_organization`: `organization_id`, and in most tables `created_at`.
     pub(super) fn of_organization(&self, organization: OrganizationId) -> Query {
         self.query_index("by_organization", OF_ORGANIZATION).with([(":organization", text(organization))])
     }

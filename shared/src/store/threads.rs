@@ -1,6 +1,6 @@
 //! `threads`. Key: id, part. TTL on `expires_at`.
 //!
-//! Index `by_owner`: owner (`<organization>#<user>`), `created_at`. Index `by_organization`: `organization_id`, `created_at`.
+//! Index `by_owner`: owner (`<organization>#<user>`), `created_at`.
 //!
 //! A conversation is several items under one id, made of organization, user and the name given by the user's client, so a name
 //! never leads to another user's thread.

@@ -1,4 +1,4 @@
-//! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id` (`external_tool_id`).
+//! `tools`. Key: id. Index `by_external_tool_id`: `external_tool_id`.
 //!
 //! Guard items with the key `name#<organization>#<name>` make names unique within an organization. A guard is reserved before
 //! VAPI hears of the tool and confirmed with the row; a reservation left by a crash expires.

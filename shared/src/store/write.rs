@@ -130,7 +130,6 @@ pub(super) fn set_all(mut row: Item, optional: &[&str]) -> (String, Values) {
     (format!("SET {}{gone}", set.join(", ")), values)
 }
 
-/// Like [`set_all`], of these attributes only.
 pub(super) fn set_only(row: &impl Serialize, required: &[&str], optional: &[&str]) -> Result<(String, Values)> {
     let mut row = to_item(row)?;
     row.retain(|name, _| [required, optional].concat().contains(&name.as_str()));
@@ -144,7 +143,6 @@ impl Write {
         Self { condition: Some(condition), ..self }
     }
 
-    /// Only if the row is the organization's.
     pub(super) fn of(self, organization: OrganizationId) -> Self {
         self.when(OF_ORGANIZATION).with([(":organization", text(organization))])
     }

@@ -89,7 +89,6 @@ impl Calls {
     }
 }
 
-/// One worker, which tells a call its results.
 pub struct Telling<'a> {
     calls: &'a Calls,
     organization: OrganizationId,
@@ -170,7 +169,6 @@ impl Telling<'_> {
             .with([(":until", self.until(Timestamp::now()))]);
         match noted.attempt().await? {
             WriteResult::Done(_) => Ok(true),
-            // The SDK sent the update again after a lost answer.
             WriteResult::Refused(row) if row.contains_key("telling") => {
                 let left = row.get("telling").and_then(|left| left.as_l().ok()).map_or(0, Vec::len);
                 Ok(from_item::<Turn>(row)?.is_of(&self.worker) && left == rest.len())
