@@ -7,7 +7,7 @@ mod console;
 mod parts;
 mod start;
 
-use std::{cell::OnceCell, iter, time::Duration};
+use std::{cell::OnceCell, iter, sync::Arc, time::Duration};
 
 use aws_config::{
     Region, SdkConfig,
@@ -206,7 +206,7 @@ impl Platform {
     }
 
     fn assistants(&self) -> Result<Assistants> {
-        Ok(Assistants::new(self.vapi(), self.accounts()?))
+        Ok(Assistants { vapi: self.vapi(), accounts: self.accounts()? })
     }
 
     fn lifecycle(&self) -> Result<Lifecycle> {
@@ -235,7 +235,7 @@ impl Platform {
     /// Secret names begin with `ORGANIZATION_SECRET_PREFIX`.
     fn hook_registry(&self) -> Result<HookRegistry> {
         let (hooks, prefix) = (Hooks::new(self.database()?), self.organization_secret_prefix()?);
-        Ok(HookRegistry::new(hooks, self.stored_secrets()?, self.secrets().clone(), prefix))
+        Ok(HookRegistry { hooks, stored: self.stored_secrets()?, secrets: self.secrets().clone(), prefix })
     }
 
     fn event_filters(&self) -> Result<EventFilters> {
@@ -461,27 +461,33 @@ impl Platform {
     /// The organizations' connections to services. Shared, because it caches Pipedream's answers.
     fn connections(&self) -> Result<&Connections> {
         once(&self.connections, || {
-            Ok(Connections::new(
-                self.organizations()?.clone(),
-                PhoneNumbers::new(self.database()?),
-                (self.stored_secrets()?, self.organization_secret_prefix()?),
-                self.secrets().clone(),
-                (self.pipedream(), self.pipedream_secret()?),
-            ))
+            Ok(Connections {
+                organizations: self.organizations()?.clone(),
+                phone_numbers: PhoneNumbers::new(self.database()?),
+                stored: self.stored_secrets()?,
+                secret_prefix: self.organization_secret_prefix()?,
+                secrets: self.secrets().clone(),
+                pipedream: self.pipedream(),
+                pipedream_secret: self.pipedream_secret()?,
+                seen: Arc::default(),
+                forgotten: Arc::default(),
+            })
         })
     }
 
     fn deployment(&self) -> Result<Deployment> {
-        Ok(Deployment::new(
-            Automations::new(self.database()?),
+        Ok(Deployment {
+            automations: Automations::new(self.database()?),
             // It asks polled sources.
-            self.catalogue_with(read_feed(self.outbound()?.clone()))?,
-            self.executor(self.idempotency()?)?,
-            self.organizations()?.clone(),
-            (self.event_hooks()?, Events::new(self.database()?)),
-            OrganizationMembers::new(self.database()?),
-            self.run_ceilings()?,
-        ))
+            catalogue: self.catalogue_with(read_feed(self.outbound()?.clone()))?,
+            executor: self.executor(self.idempotency()?)?,
+            organizations: self.organizations()?.clone(),
+            event_hooks: self.event_hooks()?,
+            events: Events::new(self.database()?),
+            members: OrganizationMembers::new(self.database()?),
+            ceilings: self.run_ceilings()?,
+            schemas: Arc::default(),
+        })
     }
 
     fn event_hooks(&self) -> Result<EventHooks> {

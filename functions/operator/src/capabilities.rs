@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 use shared::{
-    automation::Operator,
+    automation::{Condition, Diagnostics, Path},
     error::Problems,
-    fields::{Fields, kind, pointer_step},
+    fields::{Fields, pointer_step},
     json_schema::JsonSchema,
     models::{ServiceCapabilities, ServiceTool, TriggerComponent, WebhookPayload},
 };
@@ -105,7 +105,7 @@ fn read_payload(value: &Value, pointer: &str, problems: &mut Problems) -> Option
             Some(meaning) => drop(payload.trigger_data_fields.insert(path.clone(), meaning.to_owned())),
             None => fields.problems().add(place.clone(), "must say what stands there"),
         }
-        if example.is_some_and(|example| at(example, path).is_none()) {
+        if example.is_some_and(|example| !leads_into(example, path)) {
             fields.problems().add(place, "stands nowhere in the example");
         }
     }
@@ -139,45 +139,19 @@ fn read_trigger(value: &Value, pointer: &str, problems: &mut Problems) -> Option
     Some(TriggerComponent { component: component?, version: version?, app_prop: app_prop?, parameters, defaults })
 }
 
-/// A condition of an automation: a clause `{path, op, value?, case_insensitive?}`, or `{operator: AND|OR, clauses}`.
 fn check_condition(condition: &Value, example: Option<&Value>, pointer: &str, problems: &mut Problems) {
-    let Some(mut fields) = Fields::at_pointer(condition, pointer, problems) else { return };
-    if fields.get("operator").is_some() {
-        let operator = fields.required_text("operator", 10);
-        if !matches!(operator.as_deref(), Some("AND" | "OR")) {
-            fields.problem("operator", "must be AND or OR");
+    let mut diagnostics = Diagnostics::default();
+    let condition = Condition::read(condition, pointer, &mut diagnostics);
+    for mistake in diagnostics.iter() {
+        let allowed = mistake.allowed.join(", ");
+        problems.add(mistake.pointer.clone(), format!("{} {} {allowed}", mistake.message, mistake.hint).trim_end());
+    }
+    for clause in condition.iter().flat_map(Condition::clauses) {
+        if example.is_some_and(|example| Path::follow(clause.path.steps(), example).is_none()) {
+            let problem = format!("{} stands nowhere in the example", clause.path.as_str());
+            problems.add(format!("{}/path", clause.pointer), problem);
         }
-        let clauses = fields.required("clauses").cloned();
-        let place = fields.path("clauses");
-        fields.finish();
-        match clauses {
-            Some(Value::Array(clauses)) if !clauses.is_empty() => {
-                for (index, clause) in clauses.iter().enumerate() {
-                    check_condition(clause, example, &format!("{place}/{index}"), problems);
-                }
-            }
-            Some(other) => problems.add(place, format!("must be a list of clauses, not {}", kind(&other))),
-            None => {}
-        }
-        return;
     }
-    let op = fields.required_text("op", 40);
-    let operator = op.as_deref().and_then(Operator::named);
-    if op.is_some() && operator.is_none() {
-        fields.problem("op", format!("must be one of {}", Operator::NAMES.join(", ")));
-    }
-    if operator.is_some_and(Operator::takes_value) {
-        fields.required("value");
-    }
-    fields.boolean("case_insensitive", false);
-    let path = fields.required_text("path", 200);
-    if let (Some(path), Some(example)) = (path, example)
-        && at(example, &path).is_none()
-    {
-        fields.problem("path", format!("{path} stands nowhere in the example"));
-    }
-    fields.get("value");
-    fields.finish();
 }
 
 /// Checks that each source tool exists, has no effect, and takes the arguments of the example.
@@ -202,16 +176,8 @@ pub(crate) fn check_polling(capabilities: &ServiceCapabilities, tools: &[Service
     }
 }
 
-/// The value at a path: `event.text`, `labels[0].name`, `labels.0.name`.
-fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    let mut found = value;
-    for step in path.split(['.', '[']).map(|step| step.trim_end_matches(']')) {
-        found = match found {
-            Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
-            other => other.get(step)?,
-        };
-    }
-    Some(found)
+fn leads_into(example: &Value, path: &str) -> bool {
+    Path::parse(path).is_ok_and(|path| Path::follow(path.steps(), example).is_some())
 }
 
 #[cfg(test)]
@@ -221,17 +187,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_through_objects_and_lists() {
-        let value = json!({"a": {"b": [{"c": 1}, null]}, "": 2});
-        for (path, expected) in [
-            ("a.b[0].c", Some(json!(1))),
-            ("a.b.0.c", Some(json!(1))),
-            ("a.b[1]", Some(json!(null))),
-            ("a.b[2]", None),
-            ("a.c", None),
-            ("a.b.c", None),
+    fn an_example_condition_is_one_that_an_automation_takes_and_fits_its_example() {
+        let example = json!({"text": "urgent", "tags": [{"name": "bug"}]});
+        let told = |condition: Value| {
+            let mut problems = Problems::default();
+            check_condition(&condition, Some(&example), "/c", &mut problems);
+            problems.iter().map(|one| format!("{} {}", one.field, one.problem)).collect::<Vec<_>>().join("\n")
+        };
+        let clause = json!({"path": "tags[0].name", "op": "==", "value": "bug"});
+        let about_items =
+            json!({"path": "tags", "op": "any", "value": {"path": "item.name", "op": "==", "value": "bug"}});
+        for fits in [clause.clone(), json!({"operator": "OR", "clauses": [clause]}), about_items] {
+            assert_eq!(told(fits), "");
+        }
+        for (condition, place, word) in [
+            (json!("x"), "/c ", "object"),
+            (json!({"path": "words", "op": "exists"}), "/c/path ", "nowhere"),
+            (json!({"path": "text", "op": "has"}), "/c/op ", "contains_any"),
+            (json!({"path": "text", "op": "contains"}), "/c/value ", "needs a value"),
+            (json!({"path": "text", "op": "in", "value": "urgent"}), "/c/value ", "a list"),
+            (json!({"path": "text", "op": "exists", "colour": 1}), "/c/colour ", ""),
+            (json!({"operator": "OR", "clauses": [{"op": "exists"}]}), "/c/clauses/0/path ", "required"),
         ] {
-            assert_eq!(at(&value, path), expected.as_ref(), "{path}");
+            let told = told(condition);
+            assert!(told.starts_with(place) && told.contains(word), "{place}{word}: {told}");
         }
     }
 }

@@ -157,16 +157,7 @@ impl Overlay {
 }
 
 fn names(fields: &mut Fields<'_>, member: &'static str) -> BTreeSet<String> {
-    match fields.get(member) {
-        None => BTreeSet::new(),
-        Some(Value::Array(names)) if names.iter().all(Value::is_string) => {
-            names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        }
-        Some(_) => {
-            fields.problem(member, "must be a list of names of props");
-            BTreeSet::new()
-        }
-    }
+    fields.texts(member, "names of props", usize::MAX).unwrap_or_default().into_iter().collect()
 }
 
 /// A component as a tool.

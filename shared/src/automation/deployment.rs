@@ -79,7 +79,7 @@ pub struct Deployment {
     pub members: OrganizationMembers,
     /// Of runs on the platform's key.
     pub ceilings: RunCeilings,
-    pub(super) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
+    pub(crate) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
 }
 
 /// Result of a request to validate, save or activate.
@@ -203,19 +203,6 @@ impl Deployed {
 }
 
 impl Deployment {
-    pub fn new(
-        automations: Automations,
-        catalogue: Catalogue,
-        executor: Executor,
-        organizations: Organizations,
-        (event_hooks, events): (EventHooks, Events),
-        members: OrganizationMembers,
-        ceilings: RunCeilings,
-    ) -> Self {
-        let schemas = Arc::default();
-        Self { automations, catalogue, executor, organizations, event_hooks, events, members, ceilings, schemas }
-    }
-
     /// The answer to a body too large to parse.
     pub fn refuse_size(bytes: usize) -> Option<Deployed> {
         // The limit of a definition ignores whitespace, so a body may be larger.

@@ -224,7 +224,11 @@ impl<'a> Fields<'a> {
                 }
                 None => format!("must be text, not {}", kind(item)),
             };
-            self.problem(&format!("{name}[{index}]"), problem);
+            let place = match self.joint {
+                '/' => format!("{}/{index}", self.path(name)),
+                _ => format!("{}[{index}]", self.path(name)),
+            };
+            self.report.add(place, problem);
         }
         Some(texts)
     }
@@ -322,13 +326,14 @@ mod tests {
     #[test]
     fn a_place_in_a_document_is_a_json_pointer() {
         let mut problems = Problems::default();
-        let value = json!({"a/b~": 1});
+        let value = json!({"a/b~": 1, "keywords": ["x", 7]});
         let mut fields = Fields::at_pointer(&value, "/tools/0", &mut problems).unwrap();
         fields.required("name");
+        fields.texts("keywords", "words", 10);
         fields.finish();
         Fields::at_pointer(&json!(1), "", &mut problems);
         let named: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
-        assert_eq!(named, ["/tools/0/name", "/tools/0/a~1b~0", ""]);
+        assert_eq!(named, ["/tools/0/name", "/tools/0/keywords/1", "/tools/0/a~1b~0", ""]);
     }
 
     #[test]

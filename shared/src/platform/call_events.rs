@@ -19,22 +19,34 @@ impl Platform {
 
 parts! { platform:
     AnsweredCallQueue = platform.scheduled_queue().map(AnsweredCallQueue::new);
-    AnsweredCalls = Ok(AnsweredCalls::new(platform.part()?, platform.dispatch()?, platform.history()?));
-    ClaimChecks = Ok(ClaimChecks::new(
-        platform.database()?,
-        platform.llm()?,
-        platform.llm_model(),
-        platform.accounts()?,
-        platform.budgets()?.clone(),
-    ));
+    AnsweredCalls = Ok(AnsweredCalls {
+        calls: platform.part()?,
+        dispatch: platform.dispatch()?,
+        kept: platform.history()?,
+    });
+    ClaimChecks = Ok(ClaimChecks {
+        llm: platform.llm()?,
+        model: platform.llm_model(),
+        accounts: platform.accounts()?,
+        budgets: platform.part()?,
+        quotas: platform.part()?,
+        receipts: platform.part()?,
+        calls: platform.part()?,
+        attachments: platform.part()?,
+        tools: platform.part()?,
+    });
     EndedCallQueue = platform.scheduled_queue().map(EndedCallQueue::new);
-    EndedCalls = Ok(EndedCalls::new(
-        platform.part()?,
-        platform.part()?,
-        platform.dispatch()?,
-        platform.part()?,
-        platform.history()?,
-    ));
-    FailedTools =
-        Ok(FailedTools::new(platform.part()?, platform.part()?, platform.part()?, platform.history()?));
+    EndedCalls = Ok(EndedCalls {
+        calls: platform.part()?,
+        receipts: platform.part()?,
+        dispatch: platform.dispatch()?,
+        queue: platform.part()?,
+        kept: platform.history()?,
+    });
+    FailedTools = Ok(FailedTools {
+        executions: platform.part()?,
+        tools: platform.part()?,
+        quotas: platform.part()?,
+        kept: platform.history()?,
+    });
 }

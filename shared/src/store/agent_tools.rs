@@ -1,4 +1,4 @@
-//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which is `UNIQUE(agent_id, tool_id)`.
+//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort).
 //!
 //! Index `by_tool`: `tool_id`.
 
@@ -53,14 +53,13 @@ impl ToolAttachments {
 
     /// All attachments of an agent, read consistently: complete for the holder of the agent's lease.
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<ToolAttachment>> {
-        let rows = self.table.query("#agent_id = :agent").now().filter("#organization_id = :organization");
-        rows.with([(":agent", text(agent)), (":organization", text(organization))]).collect().await
+        self.table.query("#agent_id = :agent").now().of(organization).with([(":agent", text(agent))]).collect().await
     }
 
     /// All attachments of a tool. The index lags: a recent attachment may be missing.
     pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<ToolAttachment>> {
-        let rows = self.table.query_index("by_tool", "#tool_id = :tool").filter("#organization_id = :organization");
-        rows.with([(":tool", text(tool)), (":organization", text(organization))]).collect().await
+        let rows = self.table.query_index("by_tool", "#tool_id = :tool").of(organization);
+        rows.with([(":tool", text(tool))]).collect().await
     }
 
     /// The subset of these agents that have the tool, read consistently.
@@ -95,12 +94,11 @@ impl ToolAttachments {
             .tools
             .check(id(row.tool_id))
             .when(
-                "#organization_id = :organization \
-                 AND (#version = :version OR (attribute_not_exists(#version) AND :version = :zero)) \
+                "(#version = :version OR (attribute_not_exists(#version) AND :version = :zero)) \
                  AND (attribute_not_exists(#lease_until) OR #lease_until < :now)",
             )
+            .of(row.organization_id)
             .with([
-                (":organization", text(row.organization_id)),
                 (":version", AttributeValue::N(tool.version.to_string())),
                 (":zero", number(0)),
                 (":now", number(Timestamp::now().as_millis())),
@@ -124,8 +122,7 @@ impl ToolAttachments {
     pub async fn attach_again(&self, row: ToolAttachment, lease: &Lease, intent: IntentId) -> Result<ToolAttachment> {
         let row = ToolAttachment { updated_at: Timestamp::now(), ..row };
         let again = self.table.update(pair(row.agent_id, row.tool_id), "SET #updated_at = :now");
-        let again = again.when("#organization_id = :organization");
-        let again = again.with([(":now", text(row.updated_at)), (":organization", text(row.organization_id))]);
+        let again = again.of(row.organization_id).with([(":now", text(row.updated_at))]);
         let writes = vec![again, lease.release_in_transaction(), self.intents.close_in_transaction(intent)];
         transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))?;
         Ok(row)
@@ -166,12 +163,8 @@ impl ToolAttachments {
     /// Records whether the tool is in the assistant's `toolIds`. Does not recreate a deleted row.
     pub async fn set_vapi_attached(&self, row: &ToolAttachment, is_vapi_attached: bool) -> Result<()> {
         let change = "SET #is_vapi_attached = :attached, #updated_at = :now";
-        let noted = self.table.update(pair(row.agent_id, row.tool_id), change).when("#organization_id = :organization");
-        let values = [
-            (":attached", AttributeValue::Bool(is_vapi_attached)),
-            (":now", text(Timestamp::now())),
-            (":organization", text(row.organization_id)),
-        ];
+        let noted = self.table.update(pair(row.agent_id, row.tool_id), change).of(row.organization_id);
+        let values = [(":attached", AttributeValue::Bool(is_vapi_attached)), (":now", text(Timestamp::now()))];
         noted.with(values).unless_refused().await.map(drop)
     }
 

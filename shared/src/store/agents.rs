@@ -1,4 +1,4 @@
-//! `agents`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
+//! `agents`. Key: id.
 //!
 //! The row's lease serializes changes of the assistant at VAPI. Guard items `assistant#<VAPI's id>` make assistants unique
 //! across organizations. The transaction that writes a phone number updates `phone_number_ids`, so an agent cannot be deleted
@@ -55,8 +55,7 @@ impl Agents {
     }
 
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Agent>> {
-        let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
-        of_organization.with([(":organization", text(organization))]).collect().await
+        self.table.of_organization(organization).collect().await
     }
 
     /// Writes a new agent and the guard of its assistant in one transaction.
@@ -101,8 +100,9 @@ impl Agents {
         let row = self
             .table
             .delete(id(agent.id))
-            .when("#organization_id = :organization AND #lease_token = :token AND attribute_not_exists(#phone_number_ids)")
-            .with([(":organization", text(organization)), (":token", lease.token())])
+            .when("#lease_token = :token AND attribute_not_exists(#phone_number_ids)")
+            .of(organization)
+            .with([(":token", lease.token())])
             .audited(Change::of(Act::Deleted, Noun::Agent, agent.id).named(&agent.name))?;
         // Rows written by hand have no guard.
         let guard = self.table.delete(guard(&agent.external_assistant_id));
@@ -135,8 +135,7 @@ impl Agents {
             Some(_) => ("SET #voice_token_at = :at, #updated_at = :now", "issued"),
             None => ("SET #updated_at = :now REMOVE #voice_token_at", "revoked"),
         };
-        let written = self.table.update(id(agent), change).when("#organization_id = :organization");
-        let written = written.with([(":organization", text(organization)), (":now", text(Timestamp::now()))]);
+        let written = self.table.update(id(agent), change).of(organization).with([(":now", text(Timestamp::now()))]);
         let written = match issued_at {
             Some(at) => written.with([(":at", text(at))]),
             None => written,
@@ -155,15 +154,12 @@ impl Agents {
         rings: bool,
     ) -> Write {
         let change = if rings { "ADD #phone_number_ids :number" } else { "DELETE #phone_number_ids :number" };
-        let noted = self.table.update(id(agent), change).when("#organization_id = :organization");
-        let noted = noted.with([(":number", texts([phone_number])), (":organization", text(organization))]);
+        let noted = self.table.update(id(agent), change).of(organization).with([(":number", texts([phone_number]))]);
         if !rings {
             return noted;
         }
         let kept = "(attribute_not_exists(#removing_until) OR #removing_until < :now)";
-        noted
-            .when(format!("#organization_id = :organization AND {kept}"))
-            .with([(":now", number(Timestamp::now().as_millis()))])
+        noted.when(kept).with([(":now", number(Timestamp::now().as_millis()))])
     }
 
     /// Of [`Agents::set_number_in_transaction`].

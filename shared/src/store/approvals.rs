@@ -1,13 +1,12 @@
 //! `approvals`. Key: id, made of the run and its action. TTL on `expires_at`.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`. Index `by_run`: `run_id`, `id`. Index `by_wake`: `open`, `wake_at`,
+//! Index `by_run`: `run_id`, `id`. Index `by_wake`: `open`, `wake_at`,
 //! of approvals whose run has not taken up the decision.
 //!
 //! Decisions require a pending, unexpired approval. `wake_at`: when to check on the run, at expiry and soon after a decision.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 
 use super::{
@@ -80,9 +79,8 @@ impl Approvals {
         limit: i32,
     ) -> Result<Page<Approval>> {
         const KEPT: &str = "#expires_at > :now";
-        let of = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
         let now = Timestamp::now();
-        let of = of.with([(":organization", text(organization)), (":now", number(now.as_seconds()))]);
+        let of = self.table.of_organization(organization).newest_first().with([(":now", number(now.as_seconds()))]);
         let of = match status {
             None => of.filter(KEPT),
             Some(ApprovalStatus::Pending) => of
@@ -110,13 +108,12 @@ impl Approvals {
     ) -> Result<Decided> {
         let now = Timestamp::now();
         let set = "SET #status = :status, #decided_by = :by, #decided_at = :now, #updated_at = :now, #wake_at = :wake";
-        let mut decided =
-            self.pending(organization, approval.id, set).when(format!("{PENDING} AND #valid_until > :now")).with([
-                (":status", text(status.as_str())),
-                (":by", text(by)),
-                (":now", text(now)),
-                (":wake", text(now.plus(TOLD_AGAIN))),
-            ]);
+        let mut decided = self.pending(organization, approval.id, set).when("#valid_until > :now").with([
+            (":status", text(status.as_str())),
+            (":by", text(by)),
+            (":now", text(now)),
+            (":wake", text(now.plus(TOLD_AGAIN))),
+        ]);
         if let Some(reason) = reason {
             decided = decided.and(", #decision_reason = :reason").with([(":reason", text(reason))]);
         }
@@ -141,13 +138,11 @@ impl Approvals {
     pub async fn take_up(&self, approval: &Approval) -> Result<bool> {
         let set = "SET #used_at = if_not_exists(#used_at, :now), #updated_at = :now REMOVE #open, #wake_at";
         let taken = self.table.update(id(approval.id), set);
-        let taken =
-            taken.when("#organization_id = :organization AND #status = :status AND #arguments_hash = :hash").with([
-                (":organization", text(approval.organization_id)),
-                (":status", text(approval.status.as_str())),
-                (":hash", text(&approval.arguments_hash)),
-                (":now", text(Timestamp::now())),
-            ]);
+        let taken = taken.when("#status = :status AND #arguments_hash = :hash").of(approval.organization_id).with([
+            (":status", text(approval.status.as_str())),
+            (":hash", text(&approval.arguments_hash)),
+            (":now", text(Timestamp::now())),
+        ]);
         taken.unless_refused().await
     }
 
@@ -168,16 +163,14 @@ impl Approvals {
         run: RunId,
         deadline: Deadline,
     ) -> Result<Result<(), OutOfTime>> {
-        let of = self.table.query_index("by_run", "#run_id = :run").filter("#organization_id = :organization");
-        let of = of.with([(":run", text(run)), (":organization", text(organization))]);
+        let of = self.table.query_index("by_run", "#run_id = :run").of(organization).with([(":run", text(run))]);
         let found: Vec<OpenApproval> = of.collect().await?;
         let keys: Vec<Item> = found.into_iter().map(|approval| id(approval.id)).collect();
         self.table.delete_all(keys, deadline).await
     }
 
     pub(super) async fn mention(&self, organization: OrganizationId, run: RunId, number: &E164) -> Result<bool> {
-        let of = self.table.query_index("by_run", "#run_id = :run").filter("#organization_id = :organization");
-        let of = of.with([(":run", text(run)), (":organization", text(organization))]);
+        let of = self.table.query_index("by_run", "#run_id = :run").of(organization).with([(":run", text(run))]);
         let found: Vec<Approval> = of.collect().await?;
         Ok(found.iter().any(|approval| {
             let texts = [Some(&approval.arguments), approval.reason.as_ref(), approval.decision_reason.as_ref()];
@@ -187,19 +180,13 @@ impl Approvals {
     }
 
     pub async fn pending_of_run(&self, organization: OrganizationId, run: RunId) -> Result<Vec<ApprovalId>> {
-        let of = self.table.query_index("by_run", "#run_id = :run");
-        let of = of.filter("#organization_id = :organization AND #status = :pending");
-        let values = [(":run", text(run)), (":organization", text(organization)), (":pending", text("pending"))];
-        let found: Vec<OpenApproval> = of.with(values).collect().await?;
+        let of = self.table.query_index("by_run", "#run_id = :run").filter("#status = :pending").of(organization);
+        let found: Vec<OpenApproval> = of.with([(":run", text(run)), (":pending", text("pending"))]).collect().await?;
         Ok(found.into_iter().map(|approval| approval.id).collect())
     }
 
     fn pending(&self, organization: OrganizationId, approval: ApprovalId, set: &str) -> Write {
-        self.table.update(id(approval), set).when(PENDING).with([
-            (":organization", text(organization)),
-            (":pending", AttributeValue::S(ApprovalStatus::Pending.as_str().to_owned())),
-        ])
+        let pending = text(ApprovalStatus::Pending.as_str());
+        self.table.update(id(approval), set).when("#status = :pending").of(organization).with([(":pending", pending)])
     }
 }
-
-const PENDING: &str = "#organization_id = :organization AND #status = :pending";

@@ -1,6 +1,6 @@
 //! `automation_runs`. Key: id, part. TTL on `expires_at`.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`. Index `by_automation`: `automation_id`, `created_at`.
+//! Index `by_automation`: `automation_id`, `created_at`.
 //!
 //! A run is several items under one id: no item may exceed 400 KB, and the row, which every step updates, stays small:
 //!
@@ -178,8 +178,8 @@ impl AutomationRuns {
     pub async fn create_retry(&self, run: &AutomationRun, plan: &RunPlan, of: RunId) -> Result<bool> {
         let parts = [(RUN, to_item(run)?), (PLAN, to_item(plan)?)];
         let [new, plan] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
-        let noted = self.table.update(row(of), "SET #retried_by = :new").when("#organization_id = :organization");
-        let noted = noted.with([(":new", text(run.id)), (":organization", text(run.organization_id))]);
+        let noted = self.table.update(row(of), "SET #retried_by = :new").of(run.organization_id);
+        let noted = noted.with([(":new", text(run.id))]);
         transact_unless_refused(vec![new.audited(started(run))?, plan, noted]).await
     }
 
@@ -361,9 +361,7 @@ impl AutomationRuns {
     pub async fn cancel(&self, organization: OrganizationId, id: RunId, by: Option<&UserId>) -> Result<AutomationRun> {
         let entry = || Change::of(Act::Cancelled, Noun::Run, id);
         let update = |change: &str, condition: &str| {
-            let condition = format!(
-                "#organization_id = :organization AND #status IN (:queued, :running, :waiting) AND {condition}"
-            );
+            let condition = format!("#status IN (:queued, :running, :waiting) AND {condition}");
             let who = by.map_or("", |_| ", #cancelled_by = if_not_exists(#cancelled_by, :by)");
             let update = self.update(organization, id, &format!("{change}{who}")).when(condition);
             by.into_iter().fold(update, |update, by| update.with([(":by", text(by))])).with([
@@ -415,7 +413,7 @@ impl AutomationRuns {
     ) -> Result<AutomationRun> {
         let ended = self
             .update(organization, id, "SET #status = :to, #error = :error, #updated_at = :now, #finished_at = :now")
-            .when("#organization_id = :organization AND #status = :from AND attribute_not_exists(#lease_until)")
+            .when("#status = :from AND attribute_not_exists(#lease_until)")
             .with([
                 (":from", text(RunStatus::Queued.as_str())),
                 (":to", text(status.as_str())),
@@ -428,7 +426,7 @@ impl AutomationRuns {
     pub async fn wait_again(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         let queued = self
             .update(organization, id, "SET #status = :to, #updated_at = :now REMOVE #error, #finished_at")
-            .when("#organization_id = :organization AND #status = :from AND attribute_not_exists(#started_at)")
+            .when("#status = :from AND attribute_not_exists(#started_at)")
             .with([(":from", text(RunStatus::Failed.as_str())), (":to", text(RunStatus::Queued.as_str()))]);
         self.or_as_it_is(queued, organization, id).await
     }
@@ -440,7 +438,7 @@ impl AutomationRuns {
     pub(super) async fn begin_deletion(&self, organization: OrganizationId, id: RunId) -> Result<RunDeletion> {
         let marked = self
             .update(organization, id, "SET #expires_at = :clock, #updated_at = :now")
-            .when("#organization_id = :organization AND NOT #status IN (:queued, :running, :waiting)")
+            .when("NOT #status IN (:queued, :running, :waiting)")
             .with([
                 (":waiting", text(RunStatus::WaitingForApproval.as_str())),
                 (":queued", text(RunStatus::Queued.as_str())),
@@ -474,8 +472,7 @@ impl AutomationRuns {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<(Vec<ListedRun>, Option<Cursor>)> {
-        let runs = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let runs = runs.attributes("#id, #expires_at").with([(":organization", text(organization))]);
+        let runs = self.table.of_organization(organization).newest_first().attributes("#id, #expires_at");
         let start = after.map(|after| start_key(organization, after));
         let (page, next) = runs.page(start, Some(limit)).await?;
         Ok((rows(page), next.as_ref().and_then(Cursor::after)))
@@ -492,10 +489,9 @@ impl AutomationRuns {
         }
     }
 
-    /// A change without the lease; `:organization` and `:now` are bound.
+    /// A change of the organization's run without the lease; `:now` is bound.
     fn update(&self, organization: OrganizationId, id: RunId, change: &str) -> Write {
-        let values = [(":organization", text(organization)), (":now", text(Timestamp::now()))];
-        self.table.update(row(id), change).with(values)
+        self.table.update(row(id), change).of(organization).with([(":now", text(Timestamp::now()))])
     }
 
     fn step(&self, run: &AutomationRun, step: SavedStep<'_>) -> Result<Write> {
@@ -550,7 +546,6 @@ fn row(id: RunId) -> Item {
     key([("id", text(id)), ("part", text(RUN))])
 }
 
-/// DynamoDB drops expired rows up to two days late.
 fn visible(run: AutomationRun) -> Result<AutomationRun> {
     if run.expires_at > Timestamp::now().as_seconds() { Ok(run) } else { Err(Error::NotFound(RUN)) }
 }

@@ -1,6 +1,6 @@
 //! `automations` and `automation_versions`.
 //!
-//! - `automations`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_trigger`: `trigger_key`, `id`, of
+//! - `automations`. Key: id. Index `by_trigger`: `trigger_key`, `id`, of
 //!   active automations that listen to events. Each change raises `revision`, conditional on the revision that was read.
 //! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row.
 
@@ -64,7 +64,7 @@ pub struct Listening {
 }
 
 /// Runs of other versions do not count for the active version.
-const OF_VERSION: &str = "#organization_id = :organization AND #active_version = :version";
+const OF_VERSION: &str = "#active_version = :version";
 const OF_AUTOMATION: &str = "#automation_id = :automation";
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
 
@@ -110,11 +110,7 @@ impl Automations {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<Page<Automation>> {
-        let mut of = self
-            .automations
-            .query_index("by_organization", "#organization_id = :organization")
-            .with([(":organization", text(organization))])
-            .newest_first();
+        let mut of = self.automations.of_organization(organization).newest_first();
         let kept = "attribute_not_exists(#deleting)";
         of = match status {
             None => of.filter(kept),
@@ -130,10 +126,9 @@ impl Automations {
         let folded = |name: &str| name.trim().to_lowercase();
         let mut named: Vec<NamedAutomation> = self
             .automations
-            .query_index("by_organization", "#organization_id = :organization")
+            .of_organization(organization)
             .filter("attribute_not_exists(#deleting)")
             .attributes("#id, #name, #status, #revision")
-            .with([(":organization", text(organization))])
             .collect()
             .await?;
         named.retain(|other| folded(&other.name) == folded(name));
@@ -176,8 +171,8 @@ impl Automations {
     fn of(&self, organization: OrganizationId, automation: AutomationId) -> super::table::Query {
         self.versions
             .query(OF_AUTOMATION)
-            .filter("#organization_id = :organization")
-            .with([(":automation", text(automation)), (":organization", text(organization))])
+            .of(organization)
+            .with([(":automation", text(automation))])
             .attributes(LISTED)
             .newest_first()
     }
@@ -279,8 +274,8 @@ impl Automations {
                 (":one", number(1)),
                 (":runs", AttributeValue::Ss(vec![run.to_string()])),
                 (":run", text(run)),
-                (":organization", text(organization)),
-            ]);
+            ])
+            .of(organization);
         match counted.attempt().await? {
             WriteResult::Done(row) => from_item(row).map(Some),
             WriteResult::Refused(row) if is_of(&row, organization) => {
@@ -301,14 +296,15 @@ impl Automations {
             .automations
             .update(id(automation), "SET #failures_in_a_row = :none REMOVE #failed_runs")
             .when(format!("{OF_VERSION} AND #failures_in_a_row > :none"))
-            .with([(":none", number(0)), (":organization", text(organization)), (":version", amount(version))]);
+            .of(organization)
+            .with([(":none", number(0)), (":version", amount(version))]);
         forgotten.unless_refused().await.map(drop)
     }
 
     pub async fn listening(&self, organization: OrganizationId, trigger_key: &str) -> Result<Vec<Automation>> {
         let of = self.automations.query_index("by_trigger", "#trigger_key = :key");
-        let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");
-        kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
+        let kept = of.filter("attribute_not_exists(#deleting)").of(organization);
+        kept.with([(":key", text(trigger_key))]).collect().await
     }
 
     /// Waits up to a second until events find the automation as written.
@@ -326,8 +322,8 @@ impl Automations {
     /// Ids of the automations that listen to an event or would if they were not paused.
     pub async fn listeners(&self, organization: OrganizationId, trigger_key: &str) -> Result<Vec<String>> {
         let of = self.automations.query_index("by_trigger", "#trigger_key = :key").attributes("#id");
-        let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");
-        let items = kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).items().await?;
+        let kept = of.filter("attribute_not_exists(#deleting)").of(organization);
+        let items = kept.with([(":key", text(trigger_key))]).items().await?;
         Ok(items.iter().filter_map(|item| Some(item.get("id")?.as_s().ok()?.clone())).collect())
     }
 
@@ -335,11 +331,11 @@ impl Automations {
     fn changed(&self, read: &Automation, set: &str, rest: &str) -> Write {
         self.automations
             .update(id(read.id), format!("{set}, #updated_at = :now, #revision = :next{rest}"))
-            .when("#organization_id = :organization AND #revision = :read AND attribute_not_exists(#deleting)")
+            .when("#revision = :read AND attribute_not_exists(#deleting)")
+            .of(read.organization_id)
             .with([
                 (":now", text(Timestamp::now())),
                 (":next", amount(read.revision + 1)),
-                (":organization", text(read.organization_id)),
                 (":read", amount(read.revision)),
             ])
     }
@@ -357,19 +353,13 @@ impl Automations {
     ) -> Result<()> {
         let before = self.automations.item(id(automation), true).await?.filter(|row| is_of(row, organization));
         let before = before.ok_or(Error::NotFound(WHAT))?;
-        let mut condition = "#organization_id = :organization".to_owned();
         let mut begun = self
             .automations
             .update(id(automation), "SET #deleting = :true, #updated_at = :now ADD #revision :one")
-            .with([
-                (":true", AttributeValue::Bool(true)),
-                (":now", text(Timestamp::now())),
-                (":one", number(1)),
-                (":organization", text(organization)),
-            ]);
+            .of(organization)
+            .with([(":true", AttributeValue::Bool(true)), (":now", text(Timestamp::now())), (":one", number(1))]);
         if let Some(revision) = revision {
-            condition.push_str(" AND (#revision = :read OR #deleting = :true)");
-            begun = begun.with([(":read", amount(revision))]);
+            begun = begun.when("(#revision = :read OR #deleting = :true)").with([(":read", amount(revision))]);
         }
         // A repeated deletion is the same deletion.
         if !before.contains_key("deleting") {
@@ -377,7 +367,7 @@ impl Automations {
             let name = before.get("name").and_then(|name| name.as_s().ok());
             begun = begun.audited(name.map_or_else(|| deleted.clone(), |name| deleted.clone().named(name)))?;
         }
-        if let WriteResult::Refused(row) = begun.when(condition).attempt().await? {
+        if let WriteResult::Refused(row) = begun.attempt().await? {
             let theirs = row.get("organization_id") == Some(&text(organization));
             return Err(if theirs { Error::Conflict(OVERTAKEN.into()) } else { Error::NotFound(WHAT) });
         }
@@ -400,10 +390,8 @@ impl Automations {
         if self.versions.delete_all(keys, deadline).await?.is_err() {
             return Err(Error::Conflict(LEFT.into()));
         }
-        let gone =
-            self.automations.delete(id(automation)).when("#organization_id = :organization AND #deleting = :true");
-        let values = [(":organization", text(organization)), (":true", AttributeValue::Bool(true))];
-        gone.with(values).unless_refused().await.map(drop)
+        let gone = self.automations.delete(id(automation)).when("#deleting = :true").of(organization);
+        gone.with([(":true", AttributeValue::Bool(true))]).unless_refused().await.map(drop)
     }
 }
 

@@ -1,6 +1,6 @@
-//! `calls`. Key: id, which is VAPI's call id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
+//! `calls`. Key: id, which is VAPI's call id. TTL on `expires_at`.
 //!
-//! Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller` (`caller_phone_number`, `organization_id`).
+//! Index `by_caller`: `caller_phone_number`, `organization_id`.
 //!
 //! The row joins the results of call-start tools: the write of each result tells whether it was the last, and one conditional
 //! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones of its start
@@ -25,7 +25,7 @@ use super::{
     audit::Change,
     cursor::Filters,
     database::{Database, Item, from_item, id, rows, text, to_attribute},
-    table::{Query, Table},
+    table::Table,
     write::{Write, WriteResult},
 };
 use crate::{
@@ -157,7 +157,7 @@ impl Calls {
         const NEW: &str = "attribute_not_exists(#results.#execution)";
         let add = |change: &str, condition: &str| {
             self.update(organization, call, &format!("SET #results.#execution = :line, #updated_at = :now{change}"))
-                .when(format!("#organization_id = :organization AND attribute_not_exists(#ended_at) AND {condition}"))
+                .when(format!("attribute_not_exists(#ended_at) AND {condition}"))
                 .alias("#execution", &execution.to_string())
                 .with([(":line", line.map_or(AttributeValue::Null(true), text))])
         };
@@ -196,10 +196,7 @@ impl Calls {
             let taken = self.update(organization, call, change);
             // The second clause accepts the repetition of this update after a lost answer.
             let taken = taken
-                .when(
-                    "#organization_id = :organization AND (attribute_not_exists(#context_taken_at) OR \
-                     #context_taken_by = :worker)",
-                )
+                .when("(attribute_not_exists(#context_taken_at) OR #context_taken_by = :worker)")
                 .with([(":worker", worker.clone())]);
             match taken.attempt().await {
                 Ok(WriteResult::Done(row)) => return from_item(row).map(Some),
@@ -252,13 +249,12 @@ impl Calls {
         (status, at): (CallStatus, Timestamp),
         control_url: Option<&ControlUrl>,
     ) -> Result<()> {
-        const OPEN: &str = "#organization_id = :organization AND attribute_not_exists(#ended_at)";
         let mut change = self
             .update(organization, call, "SET #status = :status, #updated_at = :now")
-            .when(OPEN)
+            .when("attribute_not_exists(#ended_at)")
             .with([(":status", to_attribute(&status)?)]);
         if matches!(status, CallStatus::Scheduled | CallStatus::Queued | CallStatus::Ringing) {
-            change = change.when(format!("{OPEN} AND NOT #status IN (:in_progress, :forwarding)")).with([
+            change = change.when("NOT #status IN (:in_progress, :forwarding)").with([
                 (":in_progress", to_attribute(&CallStatus::InProgress)?),
                 (":forwarding", to_attribute(&CallStatus::Forwarding)?),
             ]);
@@ -283,7 +279,7 @@ impl Calls {
     ) -> Result<()> {
         let column = format!("#{}", what.column());
         self.update(organization, call, &format!("SET {column} = :at, #updated_at = :now"))
-            .when(format!("#organization_id = :organization AND (attribute_not_exists({column}) OR {column} > :at)"))
+            .when(format!("(attribute_not_exists({column}) OR {column} > :at)"))
             .with([(":at", text(at))])
             .unless_refused()
             .await
@@ -303,11 +299,9 @@ impl Calls {
             .update(organization, call, change)
             .with([(":none", AttributeValue::L(Vec::new())), (":transfer", to_attribute(&[transfer])?)]);
         let change = if known == 0 {
-            change.when("#organization_id = :organization AND attribute_not_exists(#transfers)")
+            change.when("attribute_not_exists(#transfers)")
         } else {
-            change
-                .when("#organization_id = :organization AND size(#transfers) = :known")
-                .with([(":known", to_attribute(&known)?)])
+            change.when("size(#transfers) = :known").with([(":known", to_attribute(&known)?)])
         };
         change.unless_refused().await
     }
@@ -347,30 +341,26 @@ impl Calls {
         Ok(ids(calls.attributes("#id").with(of_organization).items().await?))
     }
 
-    /// A page of the organization's calls to this number, newest first.
     pub(super) async fn calls_to_number(
         &self,
         organization: OrganizationId,
         called: &E164,
         after: Option<&Cursor>,
     ) -> Result<(Vec<CallId>, Option<Cursor>)> {
-        let calls: Query = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let calls = calls.filter("#called_phone_number = :called").attributes("#id");
-        let calls = calls.with([(":called", text(called)), (":organization", text(organization))]);
+        let calls = self.table.of_organization(organization).newest_first().attributes("#id");
+        let calls = calls.filter("#called_phone_number = :called").with([(":called", text(called))]);
         let (page, next) = calls.page(after.map(|after| after.start_key(organization)), None).await?;
         Ok((ids(page), next.as_ref().and_then(Cursor::after)))
     }
 
     pub(super) async fn delete(&self, organization: OrganizationId, call: &CallId) -> Result<bool> {
-        let delete = self.table.delete(id(call)).when("#organization_id = :organization");
-        let delete = delete.with([(":organization", text(organization))]);
+        let delete = self.table.delete(id(call)).of(organization);
         delete.audited(Change::of(Act::Deleted, Noun::Call, call))?.unless_refused().await
     }
 
-    /// A change of the organization's call; `:organization` and `:now` are bound.
+    /// A change of the organization's call; `:now` is bound.
     fn update(&self, organization: OrganizationId, call: &CallId, change: &str) -> Write {
-        let change = self.table.update(id(call), change).when("#organization_id = :organization");
-        change.with([(":organization", text(organization)), (":now", text(Timestamp::now()))])
+        self.table.update(id(call), change).of(organization).with([(":now", text(Timestamp::now()))])
     }
 }
 

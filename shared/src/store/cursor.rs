@@ -44,7 +44,7 @@ impl<T> Page<T> {
 }
 
 impl<T: DeserializeOwned> Page<T> {
-    /// A page of the organization's rows by the index `by_organization`, newest first.
+    /// A page of the organization's rows, newest first.
     pub(super) async fn newest(
         organization: OrganizationId,
         table: &Table,
@@ -61,10 +61,9 @@ impl<T: DeserializeOwned> Page<T> {
         start: Option<Item>,
         limit: i32,
     ) -> Result<Self> {
-        let newest = table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let kept = newest.filter(KEPT);
-        let values = [(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))];
-        Ok(Self::created(kept.with(values).page(start, Some(limit)).await?))
+        let now = number(Timestamp::now().as_seconds());
+        let newest = table.of_organization(organization).newest_first().filter(KEPT).with([(":now", now)]);
+        Ok(Self::created(newest.page(start, Some(limit)).await?))
     }
 
     /// A page of `query`, whose condition ends with `#created_at BETWEEN :since AND :until`, newest first. `filters` are

@@ -1,6 +1,6 @@
 //! `events`. Key: id, made of the hook and the service's event id. Rows outlast any service's retries.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`. Index `unmatched`: `unmatched_of` (the organization), `created_at`,
+//! Index `unmatched`: `unmatched_of` (the organization), `created_at`,
 //! of events that started nothing.
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -72,7 +72,6 @@ impl Events {
             (":woke", to_attribute(&event.woke)?),
             (":automations", automations(matched, unmatched, &[])?),
             (":now", text(Timestamp::now())),
-            (":organization", text(event.organization_id)),
         ];
         if matched.is_empty() && event.woke.is_empty() {
             change.push_str(", #unmatched_of = :none_of");
@@ -80,8 +79,7 @@ impl Events {
         }
         change.push_str(" REMOVE #waiting, #has_waits");
         // The event may have been deleted; the first recorded outcome stays.
-        let update =
-            self.table.update(id(event.id), change).when("#organization_id = :organization AND #status <> :status");
+        let update = self.table.update(id(event.id), change).when("#status <> :status").of(event.organization_id);
         let update = values.into_iter().fold(update, |update, value| update.with([value]));
         match update.attempt().await? {
             WriteResult::Done(_) | WriteResult::Refused(_) => Ok(()),
@@ -99,10 +97,9 @@ impl Events {
             (":has_waits", AttributeValue::Bool(event.has_waits)),
             (":automations", automations(&event.matched, &event.unmatched, &event.waiting)?),
             (":now", text(Timestamp::now())),
-            (":organization", text(event.organization_id)),
             (":dispatched", to_attribute(&EventStatus::Dispatched)?),
         ]);
-        match update.when("#organization_id = :organization AND #status <> :dispatched").attempt().await? {
+        match update.when("#status <> :dispatched").of(event.organization_id).attempt().await? {
             WriteResult::Done(_) | WriteResult::Refused(_) => Ok(()),
         }
     }
@@ -131,7 +128,7 @@ impl Events {
             let query = self
                 .table
                 .query_index("unmatched", "#unmatched_of = :organization AND #created_at BETWEEN :since AND :until")
-                .filter("#organization_id = :organization");
+                .of(organization);
             Page::filtered(organization, query, created, filters, [("unmatched_of", text(organization))]).await
         } else {
             let query = self.table.query_index(
@@ -150,12 +147,10 @@ impl Events {
         service: &str,
         event_type: Option<&str>,
     ) -> Result<Vec<serde_json::Value>> {
-        let newest = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let newest = newest.filter("#expires_at > :now AND #service = :service").with([
-            (":organization", text(organization)),
-            (":now", number(Timestamp::now().as_seconds())),
-            (":service", text(service)),
-        ]);
+        let now = number(Timestamp::now().as_seconds());
+        let newest = self.table.of_organization(organization).newest_first();
+        let newest = newest.filter("#expires_at > :now AND #service = :service");
+        let newest = newest.with([(":now", now), (":service", text(service))]);
         let newest = match event_type {
             None => newest,
             Some(name) => newest.filter("contains(#event_types, :type)").with([(":type", text(name))]),
@@ -201,9 +196,8 @@ impl Events {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<(Vec<Item>, Option<Cursor>)> {
-        let of = self.table.query_index("by_organization", "#organization_id = :organization");
-        let of = of.with([(":organization", text(organization))]).newest_first();
-        let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
+        let start = after.map(|cursor| cursor.start_key(organization));
+        let (items, next) = self.table.of_organization(organization).newest_first().page(start, Some(limit)).await?;
         let text_of = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
         let names = |item: &Item| {
             // JSON escapes contain no digits; the reason for not matching may quote the number.
@@ -217,8 +211,7 @@ impl Events {
 
     /// False if the organization has no such event.
     pub(super) async fn delete(&self, organization: OrganizationId, event: EventId) -> Result<bool> {
-        let deleted = self.table.delete(id(event)).when("#organization_id = :organization");
-        deleted.with([(":organization", text(organization))]).unless_refused().await
+        self.table.delete(id(event)).of(organization).unless_refused().await
     }
 
     pub(super) fn table(&self) -> &Table {

@@ -1,4 +1,4 @@
-//! `executions`. Key: id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
+//! `executions`. Key: id. TTL on `expires_at`.
 //!
 //! Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id), `by_organization`
 //! (`history_of`, id), which has only the attributes that filters name. Rows of an older version lack `history_of`.
@@ -120,10 +120,9 @@ impl Executions {
             false => return Ok(()),
         };
         let Some(call) = &execution.call_id else { return Ok(()) };
-        let noted = self.calls.update(id(call), change).when("#organization_id = :organization").with([
-            (":execution", AttributeValue::Ss(vec![execution.id.to_string()])),
-            (":organization", text(execution.organization_id)),
-        ]);
+        let execution_id = AttributeValue::Ss(vec![execution.id.to_string()]);
+        let noted = self.calls.update(id(call), change).of(execution.organization_id);
+        let noted = noted.with([(":execution", execution_id)]);
         noted.unless_refused().await.map(drop)
     }
 
@@ -174,11 +173,11 @@ impl Executions {
         let change = self
             .table
             .update(id(ended.id), "SET #status = :status, #error = :why")
-            .when("#organization_id = :organization AND #status = :queued")
+            .when("#status = :queued")
+            .of(ended.organization_id)
             .with([
                 (":status", status.clone()),
                 (":why", why.clone()),
-                (":organization", text(ended.organization_id)),
                 (":queued", text(ExecutionStatus::Queued.as_str())),
             ]);
         match change.attempt().await? {
@@ -310,7 +309,7 @@ impl Executions {
     /// Deletes the executions in the query's result, directly or by an entry. Index attributes go last, so that an interrupted
     /// deletion can resume.
     async fn delete_found(&self, organization: OrganizationId, query: Query, deadline: Deadline) -> Result<Deleted> {
-        let query = query.filter("#organization_id = :organization").with([(":organization", text(organization))]);
+        let query = query.of(organization);
         let (mut deleted, mut start) = (0, None);
         loop {
             let (found, next) = query.page(start, None).await?;
@@ -397,8 +396,7 @@ async fn page(
     {
         return Ok((Vec::new(), None));
     }
-    let mut query = query.newest_first().filter("#organization_id = :organization AND #expires_at > :now").with([
-        (":organization", text(organization)),
+    let mut query = query.newest_first().filter("#expires_at > :now").of(organization).with([
         (":now", number(Timestamp::now().as_seconds())),
         (":since", text(since)),
         (":until", text(until)),

@@ -1,4 +1,4 @@
-//! `hooks`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
+//! `hooks`. Key: id.
 //!
 //! Each change raises `revision`, conditional on the revision that was read.
 //!
@@ -12,7 +12,7 @@ use super::{
     audit::Change,
     database::{Database, Item, id, number, text, to_attribute},
     table::Table,
-    write::{Refused, Write, transact},
+    write::{Refused, Write, set_only, transact},
 };
 use crate::{
     Error, Result,
@@ -77,18 +77,17 @@ impl Hooks {
     /// The organization's hooks of a service ([`crate::models::folded_name`]) outside automations, oldest first.
     pub async fn of_service(&self, organization: OrganizationId, service: &str) -> Result<Vec<Hook>> {
         self.table
-            .query_index("by_organization", "#organization_id = :organization")
+            .of_organization(organization)
             .filter("#service = :service AND attribute_not_exists(#automation_id)")
-            .with([(":organization", text(organization)), (":service", text(service))])
+            .with([(":service", text(service))])
             .collect()
             .await
     }
 
     /// The service names of the organization's own hooks.
     pub async fn own_services(&self, organization: OrganizationId) -> Result<Vec<String>> {
-        let of = self.table.query_index("by_organization", "#organization_id = :organization");
-        let own = of.filter("begins_with(#service, :own)");
-        let own = own.with([(":organization", text(organization)), (":own", text(OWN_PREFIX))]);
+        let own = self.table.of_organization(organization).filter("begins_with(#service, :own)");
+        let own = own.with([(":own", text(OWN_PREFIX))]);
         let mut services: Vec<String> = own.collect::<Hook>().await?.into_iter().map(|hook| hook.service).collect();
         services.sort();
         services.dedup();
@@ -100,13 +99,8 @@ impl Hooks {
         let counted = self
             .table
             .update(id(hook.id), "SET #throttled = if_not_exists(#throttled, :zero) + :one, #throttled_at = :now");
-        let values = [
-            (":zero", number(0)),
-            (":one", number(1)),
-            (":now", text(Timestamp::now())),
-            (":organization", text(hook.organization_id)),
-        ];
-        counted.when("#organization_id = :organization").with(values).unless_refused().await.map(drop)
+        let values = [(":zero", number(0)), (":one", number(1)), (":now", text(Timestamp::now()))];
+        counted.of(hook.organization_id).with(values).unless_refused().await.map(drop)
     }
 
     /// Changes label, secrets or status at the revision that was read. Closes the intent `made` of a new secret and opens the
@@ -130,25 +124,11 @@ impl Hooks {
             updated_at: Timestamp::now(),
             ..read.clone()
         };
-        let update = self
-            .table
-            .update(
-                id(read.id),
-                "SET #label = :label, #secrets = :secrets, #status = :status, #unseen_secret = :unseen, \
-                 #revision = :next, #updated_at = :now",
-            )
-            .when("#organization_id = :organization AND #revision = :read")
-            .with([
-                (":label", text(&changed.label)),
-                (":secrets", to_attribute(&changed.secrets)?),
-                (":status", to_attribute(&changed.status)?),
-                (":unseen", to_attribute(&changed.unseen_secret)?),
-                (":next", to_attribute(&changed.revision)?),
-                (":now", text(changed.updated_at)),
-                (":organization", text(read.organization_id)),
-                (":read", to_attribute(&read.revision)?),
-            ])
-            .audited(change(Act::Edited, &changed))?;
+        let changing = ["label", "secrets", "status", "unseen_secret", "revision", "updated_at"];
+        let (set, values) = set_only(&changed, &changing, &[])?;
+        let update = self.table.update(id(read.id), set).when("#revision = :read").of(read.organization_id);
+        let update = update.with_all(values).with([(":read", to_attribute(&read.revision)?)]);
+        let update = update.audited(change(Act::Edited, &changed))?;
         let closed = made.map(|made| self.intents.close_in_transaction(made));
         let opened = left.map(|left| self.intents.open_in_transaction(left)).transpose()?;
         let tenant = self.tenant_follows(read, read.status, after.status);

@@ -74,8 +74,7 @@ impl Intents {
     /// # Errors
     /// [`crate::Error::Unreadable`] if any intent cannot be read, because it might be any change.
     pub async fn open_of(&self, organization: OrganizationId) -> Result<Vec<Intent>> {
-        let open = self.table.scan().now().filter("#organization_id = :organization");
-        let items = open.with([(":organization", text(organization))]).items().await?;
+        let items = self.table.scan().now().of(organization).items().await?;
         items.into_iter().map(from_item).collect()
     }
 

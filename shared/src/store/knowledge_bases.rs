@@ -1,4 +1,4 @@
-//! `knowledge_bases`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
+//! `knowledge_bases`. Key: id.
 //!
 //! [`super::KnowledgeEntries`] writes `version` and `entries`. Creating the query tool writes `query_tool_id` in the same
 //! transaction, attaching it `agent_ids`. The tool's lease blocks attachments, so its holder sees all agents. The base's lease
@@ -77,12 +77,9 @@ impl KnowledgeBases {
     pub(super) fn note_agent_in_transaction(&self, base: KnowledgeBaseId, row: &ToolAttachment) -> Write {
         self.table
             .update(id(base), "ADD #agent_ids :agent")
-            .when("#organization_id = :organization AND #query_tool_id = :tool")
-            .with([
-                (":agent", texts([row.agent_id])),
-                (":organization", text(row.organization_id)),
-                (":tool", text(row.tool_id)),
-            ])
+            .when("#query_tool_id = :tool")
+            .of(row.organization_id)
+            .with([(":agent", texts([row.agent_id])), (":tool", text(row.tool_id))])
     }
 
     /// Adds `added` to the base's count of entries; the transaction fails if the base is gone, is being deleted or holds more
@@ -96,12 +93,12 @@ impl KnowledgeBases {
     ) -> Write {
         self.table
             .update(id(base), "SET #updated_at = :now ADD #version :one, #entries :added")
-            .when("#organization_id = :organization AND #deleting <> :true AND #entries <= :most")
+            .when("#deleting <> :true AND #entries <= :most")
+            .of(organization)
             .with([
                 (":now", text(Timestamp::now())),
                 (":one", number(1)),
                 (":added", number(added)),
-                (":organization", text(organization)),
                 (":true", AttributeValue::Bool(true)),
                 (":most", number(most)),
             ])
@@ -126,13 +123,8 @@ impl KnowledgeBases {
         let mut begun = self
             .table
             .update(id(base.id), "SET #deleting = :true, #updated_at = :now ADD #version :one")
-            .when("#organization_id = :organization")
-            .with([
-                (":true", AttributeValue::Bool(true)),
-                (":now", text(Timestamp::now())),
-                (":one", number(1)),
-                (":organization", text(base.organization_id)),
-            ]);
+            .of(base.organization_id)
+            .with([(":true", AttributeValue::Bool(true)), (":now", text(Timestamp::now())), (":one", number(1))]);
         if !base.deleting {
             begun = begun.audited(Change::of(Act::Deleted, Noun::KnowledgeBase, base.id).named(&base.name))?;
         }
@@ -141,8 +133,7 @@ impl KnowledgeBases {
 
     /// Deletes the row of an emptied base. Repeatable.
     pub async fn delete(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<()> {
-        let deleted = self.table.delete(id(base)).when("#organization_id = :organization AND #deleting = :true");
-        let values = [(":organization", text(organization)), (":true", AttributeValue::Bool(true))];
-        deleted.with(values).unless_refused().await.map(drop)
+        let deleted = self.table.delete(id(base)).when("#deleting = :true").of(organization);
+        deleted.with([(":true", AttributeValue::Bool(true))]).unless_refused().await.map(drop)
     }
 }

@@ -114,8 +114,7 @@ impl KnowledgeEntries {
         let mut backoff = tries(deadline);
         let edited = Change::of(Act::Edited, Noun::KnowledgeBase, base).with("deleted_entries", 1);
         loop {
-            let deleted = self.table.delete(entry_key(base, entry)).when("#organization_id = :organization");
-            let deleted = deleted.with([(":organization", text(organization))]).audited(edited.clone())?;
+            let deleted = self.table.delete(entry_key(base, entry)).of(organization).audited(edited.clone())?;
             match transact(vec![deleted, self.bases.count_in_transaction(organization, base, -1, i64::MAX)]).await {
                 Ok(()) => return Ok(()),
                 Err(Refused::Condition(0)) => return Err(Error::NotFound("entry")),
@@ -187,8 +186,7 @@ impl KnowledgeEntries {
     }
 
     fn of_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Query {
-        let entries = self.table.query("#knowledge_base_id = :base").filter("#organization_id = :organization");
-        entries.with([(":base", text(base)), (":organization", text(organization))])
+        self.table.query("#knowledge_base_id = :base").of(organization).with([(":base", text(base))])
     }
 
     async fn present(

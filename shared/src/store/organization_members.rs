@@ -70,8 +70,7 @@ impl OrganizationMembers {
         limit: i32,
     ) -> Result<Page<OrganizationMember>> {
         let start = after.map(|Cursor(user)| row(organization, &UserId::new(user)));
-        let members = self.table.query_index("by_organization", "#organization_id = :organization");
-        let (items, next) = members.with([(":organization", text(organization))]).page(start, Some(limit)).await?;
+        let (items, next) = self.table.of_organization(organization).page(start, Some(limit)).await?;
         let next = next.as_ref().and_then(|key| key.get("user_id")?.as_s().ok());
         Ok(Page { items: rows(items), next_cursor: next.map(|user| Cursor(user).to_string()) })
     }
@@ -207,9 +206,8 @@ impl OrganizationMembers {
     }
 
     async fn other_owners(&self, organization: OrganizationId, one: &UserId) -> Result<Vec<UserId>> {
-        let owners = self.table.query_index("by_organization", "#organization_id = :organization");
-        let owners = owners.filter("#role = :owner").attributes("#user_id");
-        let owners = owners.with([(":organization", text(organization)), (":owner", text(Role::Owner.as_str()))]);
+        let owners = self.table.of_organization(organization).filter("#role = :owner").attributes("#user_id");
+        let owners = owners.with([(":owner", text(Role::Owner.as_str()))]);
         let mut others = Vec::new();
         let take = |items: Vec<Item>| {
             let users = items.iter().filter_map(|item| item.get("user_id")?.as_s().ok());

@@ -1,4 +1,4 @@
-//! `phone_numbers`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_number`: number.
+//! `phone_numbers`. Key: id. Index `by_number`: number.
 //!
 //! Guard items with the key `number#<number>` make a number unique across organizations. The agent's row (`store/agents.rs`)
 //! lists its numbers, updated in the same transaction.
@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::{
     Agents, Cursor, Intents, Page,
     audit::Change,
-    database::{Database, Item, id, number, rows, text},
+    database::{Database, Item, id, rows, text},
     table::{Table, wait_for_index},
-    write::{Refused, Write, transact},
+    write::{Refused, Write, set_only, transact},
 };
 use crate::{
     Error, Result,
@@ -60,22 +60,19 @@ impl PhoneNumbers {
     }
 
     pub async fn oldest(&self, organization: OrganizationId, limit: i32) -> Result<Vec<PhoneNumber>> {
-        let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
-        let (page, _) = numbers.with([(":organization", text(organization))]).page(None, Some(limit)).await?;
+        let (page, _) = self.table.of_organization(organization).page(None, Some(limit)).await?;
         Ok(rows(page))
     }
 
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<PhoneNumber>> {
-        let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
-        let numbers = numbers.filter("#agent_id = :agent");
-        numbers.with([(":organization", text(organization)), (":agent", text(agent))]).collect().await
+        let numbers = self.table.of_organization(organization).filter("#agent_id = :agent");
+        numbers.with([(":agent", text(agent))]).collect().await
     }
 
     /// The organization's row of a number, with its current credentials.
     pub async fn with_number(&self, organization: OrganizationId, number: &E164) -> Result<Option<PhoneNumber>> {
-        let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
-        let numbers = numbers.filter("#number = :number");
-        let numbers = numbers.with([(":organization", text(organization)), (":number", text(number))]);
+        let numbers =
+            self.table.of_organization(organization).filter("#number = :number").with([(":number", text(number))]);
         let registered: Vec<PhoneNumber> = numbers.collect().await?;
         match registered.first() {
             Some(row) => found(self.get(organization, row.id).await),
@@ -122,9 +119,8 @@ impl PhoneNumbers {
         })
     }
 
-    /// Updates label, agent, fallback number, VAPI's id, wait and secret of a row read as `before`, and sets `updated_at`. The same
-    /// transaction updates both agents' rows, closes the intent `made` of a new secret and opens the intent `left` of the old
-    /// one.
+    /// Updates a row read as `before`, and sets `updated_at`. The same transaction updates both agents' rows, closes the intent
+    /// `made` of a new secret and opens the intent `left` of the old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read, or the agent is being removed; [`Error::NotFound`] if the
@@ -139,35 +135,10 @@ impl PhoneNumbers {
     ) -> Result<()> {
         // Strictly later than before on any clock: `updated_at` distinguishes changes.
         after.updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
-        let mut update = self
-            .table
-            .update(id(before.id), "SET #label = :label, #credentials_secret = :secret, #updated_at = :now")
-            .when("#organization_id = :organization AND #updated_at = :seen")
-            .with([
-                (":organization", text(organization)),
-                (":label", text(&after.label)),
-                (":secret", text(&after.credentials_secret)),
-                (":now", text(after.updated_at)),
-                (":seen", text(before.updated_at)),
-            ]);
-        let optional = [
-            ("agent_id", after.agent_id.map(text)),
-            ("fallback_number", after.fallback_number.as_ref().map(text)),
-            ("vapi_phone_number_id", after.vapi_phone_number_id.as_ref().map(text)),
-            ("wait_ms", (after.wait_ms > 0).then(|| number(after.wait_ms.into()))),
-        ];
-        let mut gone = Vec::new();
-        for (name, value) in optional {
-            match value {
-                Some(value) => {
-                    update = update.and(&format!(", #{name} = :{name}")).with([(&format!(":{name}"), value)]);
-                }
-                None => gone.push(format!("#{name}")),
-            }
-        }
-        if !gone.is_empty() {
-            update = update.and(&format!(" REMOVE {}", gone.join(", ")));
-        }
+        let optional = ["agent_id", "fallback_number", "vapi_phone_number_id", "wait_ms"];
+        let (set, values) = set_only(after, &["label", "credentials_secret", "updated_at"], &optional)?;
+        let update = self.table.update(id(before.id), set).when("#updated_at = :seen").of(organization);
+        let update = update.with_all(values).with([(":seen", text(before.updated_at))]);
         let mut writes = vec![update.audited(change(Act::Edited, after))?];
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);

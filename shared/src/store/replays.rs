@@ -1,7 +1,5 @@
 //! `replays`: replays of many events. Key: id. TTL on `expires_at`.
 //!
-//! Index `by_organization`: `organization_id`, `created_at`.
-//!
 //! A batch saves its progress under the number of the batch: of two deliveries of one message, one counts.
 
 use serde::Serialize;
@@ -48,15 +46,12 @@ impl Replays {
 
     /// Another replay of the organization that is under way, if the index shows one.
     pub async fn running(&self, organization: OrganizationId, except: ReplayId) -> Result<Option<ReplayId>> {
-        let of = self.table.query_index("by_organization", "#organization_id = :organization");
-        let of = of
+        let of = self
+            .table
+            .of_organization(organization)
             .filter("attribute_exists(#started_at) AND attribute_not_exists(#finished_at)")
             .filter("attribute_not_exists(#cancelled_at) AND #expires_at > :now AND #id <> :except")
-            .with([
-                (":organization", text(organization)),
-                (":now", number(Timestamp::now().as_seconds())),
-                (":except", text(except)),
-            ]);
+            .with([(":now", number(Timestamp::now().as_seconds())), (":except", text(except))]);
         let mut found = None;
         of.each_page(|items| {
             found = found.or_else(|| rows::<Replay>(items).first().map(|replay| replay.id));
@@ -70,10 +65,8 @@ impl Replays {
     pub async fn start(&self, replay: &Replay, by: &UserId) -> Result<Replay> {
         let now = Timestamp::now();
         let started = self.table.update(id(replay.id), "SET #started_at = :now, #started_by = :by, #next_at = :now");
-        let started = started.when(
-            "#organization_id = :organization AND #start_before > :now AND attribute_not_exists(#started_at) AND \
-             attribute_not_exists(#cancelled_at)",
-        );
+        let started = started
+            .when("#start_before > :now AND attribute_not_exists(#started_at) AND attribute_not_exists(#cancelled_at)");
         let change = Change::of(Act::Started, Noun::Replay, replay.id);
         let change = change.with("events", replay.events).with("runs", replay.runs);
         self.changed(replay, started.with([(":now", text(now)), (":by", text(by))]), change).await
@@ -84,7 +77,7 @@ impl Replays {
         let now = Timestamp::now();
         let cancelled = self.table.update(id(replay.id), "SET #cancelled_at = :now, #cancelled_by = :by");
         let cancelled = cancelled.when(
-            "#organization_id = :organization AND attribute_not_exists(#cancelled_at) AND attribute_not_exists(#finished_at) AND \
+            "attribute_not_exists(#cancelled_at) AND attribute_not_exists(#finished_at) AND \
              (attribute_exists(#started_at) OR #start_before > :now)",
         );
         let change = Change::of(Act::Cancelled, Noun::Replay, replay.id);
@@ -92,7 +85,7 @@ impl Replays {
     }
 
     async fn changed(&self, replay: &Replay, write: Write, change: Change) -> Result<Replay> {
-        let write = write.with([(":organization", text(replay.organization_id))]).audited(change)?;
+        let write = write.of(replay.organization_id).audited(change)?;
         match write.attempt().await? {
             WriteResult::Done(row) | WriteResult::Refused(row) => owned(replay.organization_id, Some(row), WHAT),
         }
@@ -112,10 +105,9 @@ impl Replays {
             finished_at: replay.finished_at,
         };
         let (change, values) = set_all(to_item(&outcome)?, &["next_at", "after", "waits", "finished_at"]);
-        let saved =
-            self.table.update(id(replay.id), change).when("#organization_id = :organization AND #batch = :seen");
+        let saved = self.table.update(id(replay.id), change).when("#batch = :seen").of(replay.organization_id);
         let seen = to_attribute(&seen)?;
-        let saved = saved.with_all(values).with([(":seen", seen), (":organization", text(replay.organization_id))]);
+        let saved = saved.with_all(values).with([(":seen", seen)]);
         saved.unless_refused().await
     }
 }

@@ -44,16 +44,15 @@ impl Schedules {
             write.when("attribute_not_exists(#id)")
         } else {
             let read = amount(schedule.revision);
-            write.when("#organization_id = :organization_id AND #revision = :read").with([(":read", read)])
+            write.when("#revision = :read").of(schedule.organization_id).with([(":read", read)])
         };
         Ok(write.unless_refused().await?.then_some(saved))
     }
 
     /// Deletes a schedule at the revision that was read. False if it has changed since.
     pub async fn delete(&self, schedule: &Schedule) -> Result<bool> {
-        let gone = self.table.delete(id(schedule.id)).when("#organization_id = :organization AND #revision = :read");
-        let values = [(":organization", text(schedule.organization_id)), (":read", amount(schedule.revision))];
-        gone.with(values).unless_refused().await
+        let gone = self.table.delete(id(schedule.id)).when("#revision = :read").of(schedule.organization_id);
+        gone.with([(":read", amount(schedule.revision))]).unless_refused().await
     }
 
     /// Up to `most` schedules per partition whose occurrence is before `before`, of all organizations, for the sweep. Unreadable

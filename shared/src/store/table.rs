@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 };
 use serde::de::DeserializeOwned;
 
-use super::database::{Item, failed, from_item, id, owned, rows};
+use super::database::{Item, failed, from_item, id, owned, rows, text};
 use crate::{Deadline, Error, Result, backoff::Backoff, models::OrganizationId};
 
 /// DynamoDB takes 100 keys per batch.
@@ -25,6 +25,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 /// Pages read to fill one page of a filtered list, and items read for each.
 const MOST_READS: usize = 5;
 const LARGEST_READ: i32 = 200;
+
+pub(super) const OF_ORGANIZATION: &str = "#organization_id = :organization";
 
 #[derive(Debug, Clone)]
 pub(super) struct Table {
@@ -127,6 +129,11 @@ impl Table {
         Query { index: Some(index), ..self.query(condition) }
     }
 
+    /// By the index `by_organization`: `organization_id`, and in most tables `created_at`.
+    pub(super) fn of_organization(&self, organization: OrganizationId) -> Query {
+        self.query_index("by_organization", OF_ORGANIZATION).with([(":organization", text(organization))])
+    }
+
     pub(super) fn scan(&self) -> Query {
         Query {
             table: self.clone(),
@@ -156,12 +163,12 @@ pub(super) struct Query {
 impl Query {
     /// Applied after reading: filtered rows count towards `limit`. Several filters must all hold.
     pub(super) fn filter(self, filter: impl Into<String>) -> Self {
-        let filter = filter.into();
-        let filter = match &self.filter {
-            None => filter,
-            Some(before) => format!("{before} AND {filter}"),
-        };
+        let filter = both(self.filter.as_deref(), filter.into());
         Self { filter: Some(filter), ..self }
+    }
+
+    pub(super) fn of(self, organization: OrganizationId) -> Self {
+        self.filter(OF_ORGANIZATION).with([(":organization", text(organization))])
     }
 
     pub(super) fn with<const N: usize>(mut self, values: [(&str, AttributeValue); N]) -> Self {
@@ -299,6 +306,14 @@ impl Query {
             start = items.last().cloned();
         }
         Ok((items, start))
+    }
+}
+
+/// A condition with `OR` is in parentheses.
+pub(super) fn both(before: Option<&str>, condition: String) -> String {
+    match before {
+        None => condition,
+        Some(before) => format!("{before} AND {condition}"),
     }
 }
 

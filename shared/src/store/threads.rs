@@ -1,6 +1,6 @@
 //! `threads`. Key: id, part. TTL on `expires_at`.
 //!
-//! Index `by_owner`: owner (`<organization>#<user>`), `created_at`. Index `by_organization`: `organization_id`, `created_at`.
+//! Index `by_owner`: owner (`<organization>#<user>`), `created_at`.
 //!
 //! A conversation is several items under one id, made of organization, user and the name given by the user's client, so a name
 //! never leads to another user's thread.
@@ -260,8 +260,9 @@ impl Threads {
         let asked = self
             .table
             .update(row(id), "SET #stop_token = #lease_token")
-            .when("#organization_id = :organization AND #lease_until > :now")
-            .with([(":organization", text(organization)), (":now", number(Timestamp::now().as_millis()))]);
+            .when("#lease_until > :now")
+            .of(organization)
+            .with([(":now", number(Timestamp::now().as_millis()))]);
         match asked.attempt().await? {
             WriteResult::Done(_) => Ok(true),
             WriteResult::Refused(held) if is_of(&held, organization) => Ok(false),
@@ -376,8 +377,7 @@ impl Threads {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<(Vec<ThreadId>, Option<Cursor>)> {
-        let threads = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let threads = threads.attributes("#id").with([(":organization", text(organization))]);
+        let threads = self.table.of_organization(organization).newest_first().attributes("#id");
         let whose = [("organization_id", text(organization)), ("part", text(THREAD))];
         let start = after.map(|after| after.start_key_of(whose));
         let (page, next) = threads.page(start, Some(limit)).await?;

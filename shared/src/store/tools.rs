@@ -1,4 +1,4 @@
-//! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id` (`external_tool_id`).
+//! `tools`. Key: id. Index `by_external_tool_id`: `external_tool_id`.
 //!
 //! Guard items with the key `name#<organization>#<name>` make names unique within an organization. A guard is reserved before
 //! VAPI hears of the tool and confirmed with the row; a reservation left by a crash expires.
@@ -115,15 +115,14 @@ impl Tools {
     }
 
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Tool>> {
-        let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
-        of_organization.with([(":organization", text(organization))]).collect().await
+        self.table.of_organization(organization).collect().await
     }
 
     pub async fn of_knowledge_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<Vec<Tool>> {
         self.table
-            .query_index("by_organization", "#organization_id = :organization")
+            .of_organization(organization)
             .filter("#type = :query AND #config_metadata.#knowledge_base_id = :base")
-            .with([(":organization", text(organization)), (":query", text(ToolType::Query)), (":base", text(base))])
+            .with([(":query", text(ToolType::Query)), (":base", text(base))])
             .collect()
             .await
     }
@@ -221,12 +220,8 @@ impl Tools {
     /// Writes VAPI's object of a leased tool and the choice in it. The version stays: the author's configuration is the same.
     pub async fn note_at_vapi(&self, tool: &Tool) -> Result<()> {
         let note = self.table.update(id(tool.id), "SET #spoken_at_start = :choice, #data = :data");
-        note.when("#organization_id = :organization")
-            .with([
-                (":choice", to_attribute(&tool.spoken_at_start)?),
-                (":data", to_attribute(&tool.data)?),
-                (":organization", text(tool.organization_id)),
-            ])
+        note.of(tool.organization_id)
+            .with([(":choice", to_attribute(&tool.spoken_at_start)?), (":data", to_attribute(&tool.data)?)])
             .unless_refused()
             .await
             .map(drop)

@@ -17,10 +17,10 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     audit,
-    database::{Item, failed, from_item, to_item},
-    table::{Names, Table, Values, aliased},
+    database::{Item, failed, from_item, text, to_item},
+    table::{Names, OF_ORGANIZATION, Table, Values, aliased, both},
 };
-use crate::{Deadline, Error, Result, backoff::Backoff};
+use crate::{Deadline, Error, Result, backoff::Backoff, models::OrganizationId};
 
 /// After [`Refused::Busy`].
 const PAUSE: Duration = Duration::from_millis(20);
@@ -130,9 +130,21 @@ pub(super) fn set_all(mut row: Item, optional: &[&str]) -> (String, Values) {
     (format!("SET {}{gone}", set.join(", ")), values)
 }
 
+pub(super) fn set_only(row: &impl Serialize, required: &[&str], optional: &[&str]) -> Result<(String, Values)> {
+    let mut row = to_item(row)?;
+    row.retain(|name, _| [required, optional].concat().contains(&name.as_str()));
+    Ok(set_all(row, optional))
+}
+
 impl Write {
+    /// Several conditions must all hold.
     pub(super) fn when(self, condition: impl Into<String>) -> Self {
-        Self { condition: Some(condition.into()), ..self }
+        let condition = both(self.condition.as_deref(), condition.into());
+        Self { condition: Some(condition), ..self }
+    }
+
+    pub(super) fn of(self, organization: OrganizationId) -> Self {
+        self.when(OF_ORGANIZATION).with([(":organization", text(organization))])
     }
 
     pub(super) fn with<const N: usize>(mut self, values: [(&str, AttributeValue); N]) -> Self {

@@ -123,21 +123,22 @@ impl Connection {
 
 #[derive(Clone)]
 pub struct Connections {
-    organizations: Organizations,
-    phone_numbers: PhoneNumbers,
-    secret_prefix: String,
-    stored: StoredSecrets,
-    secrets: Secrets,
-    pipedream: Pipedream,
-    pipedream_secret: String,
-    seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
+    /// Those of `http::Access`, which has read the row.
+    pub(crate) organizations: Organizations,
+    pub(crate) phone_numbers: PhoneNumbers,
+    pub(crate) secret_prefix: String,
+    pub(crate) stored: StoredSecrets,
+    pub(crate) secrets: Secrets,
+    pub(crate) pipedream: Pipedream,
+    pub(crate) pipedream_secret: String,
+    pub(crate) seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
     /// Counts invalidations. Answers to earlier requests are not cached.
-    forgotten: Arc<AtomicU64>,
+    pub(crate) forgotten: Arc<AtomicU64>,
 }
 
 /// An organization's accounts at Pipedream; none if Pipedream did not answer.
 #[derive(Clone)]
-struct Seen {
+pub(crate) struct Seen {
     at: Instant,
     /// The time of the organization's row at that moment.
     changed_at: Timestamp,
@@ -153,29 +154,6 @@ impl Seen {
 }
 
 impl Connections {
-    /// `organizations` are those of `http::Access`, which has read the row. `secret_prefix` begins the names of
-    /// secrets; `pipedream_secret` is the name or ARN of the project's secret.
-    pub fn new(
-        organizations: Organizations,
-        phone_numbers: PhoneNumbers,
-        (stored, secret_prefix): (StoredSecrets, String),
-        secrets: Secrets,
-        (pipedream, pipedream_secret): (Pipedream, String),
-    ) -> Self {
-        let (seen, forgotten) = (Arc::default(), Arc::default());
-        Self {
-            organizations,
-            phone_numbers,
-            secret_prefix,
-            stored,
-            secrets,
-            pipedream,
-            pipedream_secret,
-            seen,
-            forgotten,
-        }
-    }
-
     /// The organization's connection to each service. A failed lookup is [`Connection::Unknown`], and is reported.
     pub async fn of(
         &self,

@@ -21,7 +21,7 @@ use crate::{
     error::{self, found},
     models::{Budget, Call, ClaimCheck, ClaimCheckStatus, Timestamp, ToolName, UnprovenClaim},
     receipts::{Evidence, Receipts},
-    store::{Budgets, Calls, Counted, Database, Quotas, Room, ToolAttachments, Tools, Window},
+    store::{Budgets, Calls, Counted, Quotas, Room, ToolAttachments, Tools, Window},
     telemetry,
 };
 
@@ -55,16 +55,16 @@ Call report_claims once, with an empty list if there is no claim.";
 
 #[derive(Clone)]
 pub struct ClaimChecks {
-    llm: Llm,
+    pub(crate) llm: Llm,
     /// The model of an account that names none.
-    model: String,
-    accounts: Accounts,
-    budgets: Budgets,
-    quotas: Quotas,
-    receipts: Receipts,
-    calls: Calls,
-    attachments: ToolAttachments,
-    tools: Tools,
+    pub(crate) model: String,
+    pub(crate) accounts: Accounts,
+    pub(crate) budgets: Budgets,
+    pub(crate) quotas: Quotas,
+    pub(crate) receipts: Receipts,
+    pub(crate) calls: Calls,
+    pub(crate) attachments: ToolAttachments,
+    pub(crate) tools: Tools,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -86,20 +86,6 @@ pub struct SpokenClaim {
 }
 
 impl ClaimChecks {
-    pub fn new(database: &Database, llm: Llm, model: String, accounts: Accounts, budgets: Budgets) -> Self {
-        Self {
-            llm,
-            model,
-            accounts,
-            budgets,
-            quotas: Quotas::new(database),
-            receipts: Receipts::new(database),
-            calls: Calls::new(database),
-            attachments: ToolAttachments::new(database),
-            tools: Tools::new(database),
-        }
-    }
-
     /// Checks the call once, if its organization wants that; `said` are the agent's sentences. A failure is recorded in the call's
     /// row and logged.
     pub async fn check(&self, call: &Call, said: Vec<String>, deadline: Deadline) -> Result<()> {

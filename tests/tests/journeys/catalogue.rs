@@ -138,6 +138,7 @@ async fn a_faulty_file_is_refused_with_its_place_and_nothing_is_loaded() {
         (at(chat, "/name"), json!(null), "/name", "required"),
         (at(chat, "/name"), json!("WEATHER"), "/tools/0/name", "must begin with"),
         (at(chat, "/colour"), json!("red"), "/colour", "not a known field"),
+        (at(chat, "/categories"), json!(["chat", 7]), "/categories/1", "must be text"),
         (at(chat, "/connection"), json!({"type": "magic"}), "/connection", "magic"),
         (at(chat, "/connection/apps"), json!("x"), "/connection/apps", "not a known field"),
         (at(chat, "/connection"), json!({"type": "none"}), "/tools/0/component", "pipedream"),
@@ -177,6 +178,7 @@ async fn a_faulty_file_is_refused_with_its_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/component/props/1/secret"), json!(true), "/tools/0/component/props/1", "secret"),
         (at(chat, "/tools/0/overlay/fixed"), json!({"mark": "no"}), "/tools/0/component/props/3", "fixed mark"),
         (at(chat, "/tools/0/overlay/required"), json!(["no"]), "/tools/0/overlay/required/no", "not a prop"),
+        (at(chat, "/tools/0/overlay/required"), json!([7]), "/tools/0/overlay/required/0", "must be text"),
         (
             at(chat, "/tools/0/overlay/properties/blocks/contentMediaType"),
             json!("text/csv"),
@@ -212,6 +214,12 @@ async fn a_faulty_file_is_refused_with_its_place_and_nothing_is_loaded() {
             at(chat, "/capabilities/webhook_payload_schemas/message/example_condition/op"),
             json!("has"),
             "/capabilities/webhook_payload_schemas/message/example_condition/op",
+            "contains_any",
+        ),
+        (
+            at(chat, "/capabilities/webhook_payload_schemas/message/example_condition/value"),
+            json!(["urgent"]),
+            "/capabilities/webhook_payload_schemas/message/example_condition/value",
             "contains_any",
         ),
         (

@@ -468,6 +468,9 @@ fn keys_and_indexes_are_those_of_the_template() {
             let found = indexes.clone().find(|known| known["IndexName"] == index);
             &found.unwrap_or_else(|| panic!("{}: {name} has no index {index}", file.path))["KeySchema"]
         };
+        if file.code.contains(".of_organization(") {
+            assert_eq!(hash_and_range(by_index("by_organization"))[0], "organization_id", "{}", file.path);
+        }
         if file.code.contains("Page::newest") {
             let keys = hash_and_range(by_index("by_organization"));
             assert_eq!(keys, ["organization_id", "created_at"], "{}: what a page goes by", file.path);

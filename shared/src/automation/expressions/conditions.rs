@@ -156,7 +156,7 @@ impl Clause {
 }
 
 impl Condition {
-    pub(in crate::automation) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
+    pub fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
         Reader { count: 0, depth: 1, in_list: false, diagnostics }.read(value, pointer)
     }
 

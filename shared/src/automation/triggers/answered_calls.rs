@@ -36,17 +36,12 @@ impl AnsweredCallQueue {
 
 #[derive(Clone)]
 pub struct AnsweredCalls {
-    calls: Calls,
-    dispatch: Dispatch,
-    kept: Duration,
+    pub(crate) calls: Calls,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) kept: Duration,
 }
 
 impl AnsweredCalls {
-    /// `kept`: how long events are kept.
-    pub const fn new(calls: Calls, dispatch: Dispatch, kept: Duration) -> Self {
-        Self { calls, dispatch, kept }
-    }
-
     /// # Errors
     /// If a look-up or a start failed; the message must be delivered again.
     pub async fn dispatch(&self, message: &AnsweredCall) -> Result<()> {

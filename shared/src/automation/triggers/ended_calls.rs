@@ -55,25 +55,14 @@ impl EndedCallQueue {
 
 #[derive(Clone)]
 pub struct EndedCalls {
-    calls: Calls,
-    receipts: Receipts,
-    dispatch: Dispatch,
-    queue: EndedCallQueue,
-    kept: Duration,
+    pub(crate) calls: Calls,
+    pub(crate) receipts: Receipts,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) queue: EndedCallQueue,
+    pub(crate) kept: Duration,
 }
 
 impl EndedCalls {
-    /// `kept`: how long events are kept.
-    pub const fn new(
-        calls: Calls,
-        receipts: Receipts,
-        dispatch: Dispatch,
-        queue: EndedCallQueue,
-        kept: Duration,
-    ) -> Self {
-        Self { calls, receipts, dispatch, queue, kept }
-    }
-
     /// # Errors
     /// If a look-up or a start failed; the message must be delivered again.
     pub async fn dispatch(&self, message: &EndedCall, deadline: Deadline) -> Result<()> {

@@ -19,18 +19,13 @@ const MOST_AN_HOUR: u32 = 20;
 
 #[derive(Clone)]
 pub struct FailedTools {
-    executions: Executions,
-    tools: Tools,
-    quotas: Quotas,
-    kept: std::time::Duration,
+    pub(crate) executions: Executions,
+    pub(crate) tools: Tools,
+    pub(crate) quotas: Quotas,
+    pub(crate) kept: std::time::Duration,
 }
 
 impl FailedTools {
-    /// `kept`: how long events are kept.
-    pub const fn new(executions: Executions, tools: Tools, quotas: Quotas, kept: std::time::Duration) -> Self {
-        Self { executions, tools, quotas, kept }
-    }
-
     /// # Errors
     /// If a look-up or a start failed; the message must be delivered again.
     pub async fn announce(&self, message: &FailedTool, dispatch: &Dispatch, deadline: Deadline) -> Result<()> {

@@ -58,7 +58,7 @@ impl AutomationRuns {
                         "by_automation",
                         "#automation_id = :automation AND #created_at BETWEEN :since AND :until",
                     )
-                    .filter("#organization_id = :organization")
+                    .of(organization)
                     .with([(":automation", text(automation))]);
                 let key = [("automation_id", text(automation)), ("part", text(RUN))];
                 Page::filtered(organization, query, created, filters, key).await

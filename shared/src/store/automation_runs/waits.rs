@@ -68,7 +68,7 @@ impl AutomationRuns {
         let kept = self.keep_beyond(run, until).await?;
         let extended = self
             .update(run.organization_id, run.id, "SET #time_from = :until, #expires_at = :kept, #updated_at = :now")
-            .when("#organization_id = :organization AND #waits_for_run = :child AND attribute_not_exists(#lease_until)")
+            .when("#waits_for_run = :child AND attribute_not_exists(#lease_until)")
             .with([(":child", text(child)), (":until", text(until)), (":kept", number(kept))]);
         extended.unless_refused().await.map(drop)
     }

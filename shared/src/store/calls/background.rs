@@ -33,8 +33,8 @@ pub enum AddedToCall {
 }
 
 const TOLD: &str = "#background_told = list_append(if_not_exists(#background_told, :none), :told)";
-const OWN_TURN: &str = "#organization_id = :organization AND #telling_worker = :worker AND size(#telling) = :before";
-const NEW: &str = "#organization_id = :organization AND NOT contains(#background, :id)";
+const OWN_TURN: &str = "#telling_worker = :worker AND size(#telling) = :before";
+const NEW: &str = "NOT contains(#background, :id)";
 const OPEN: &str = "(attribute_not_exists(#ended_at) OR attribute_exists(#transfer))";
 
 impl Calls {
@@ -89,7 +89,6 @@ impl Calls {
     }
 }
 
-/// One worker, which tells a call its results.
 pub struct Telling<'a> {
     calls: &'a Calls,
     organization: OrganizationId,
@@ -132,7 +131,7 @@ impl Telling<'_> {
                  #updated_at = :now",
             )
             .when(
-                "#organization_id = :organization AND size(#to_tell) > :zero AND \
+                "size(#to_tell) > :zero AND \
                  (attribute_not_exists(#telling) OR size(#telling) = :zero) AND \
                  (attribute_not_exists(#telling_until) OR #telling_until < :millis OR #telling_worker = :worker)",
             )
@@ -170,7 +169,6 @@ impl Telling<'_> {
             .with([(":until", self.until(Timestamp::now()))]);
         match noted.attempt().await? {
             WriteResult::Done(_) => Ok(true),
-            // The SDK sent the update again after a lost answer.
             WriteResult::Refused(row) if row.contains_key("telling") => {
                 let left = row.get("telling").and_then(|left| left.as_l().ok()).map_or(0, Vec::len);
                 Ok(from_item::<Turn>(row)?.is_of(&self.worker) && left == rest.len())
@@ -195,10 +193,7 @@ impl Telling<'_> {
     /// Records the outcomes of interrupted results, and ends that worker's turn.
     pub async fn note_interrupted(&self, interrupted: &Interrupted, outcomes: &[BackgroundResult]) -> Result<()> {
         self.update(&format!("SET {TOLD}, #updated_at = :now REMOVE #telling, #telling_until, #telling_worker"))
-            .when(
-                "#organization_id = :organization AND #telling_worker = :interrupted AND #telling_until = :ended AND \
-                 size(#telling) > :zero",
-            )
+            .when("#telling_worker = :interrupted AND #telling_until = :ended AND size(#telling) > :zero")
             .with([
                 (":none", AttributeValue::L(Vec::new())),
                 (":told", to_attribute(&outcomes)?),
@@ -214,10 +209,7 @@ impl Telling<'_> {
     /// Ends the turn. False: more results wait.
     pub async fn release(&self) -> Result<bool> {
         self.update("SET #updated_at = :now REMOVE #telling, #telling_until, #telling_worker")
-            .when(
-                "#organization_id = :organization AND #telling_worker = :worker AND \
-                 (attribute_not_exists(#to_tell) OR size(#to_tell) = :zero)",
-            )
+            .when("#telling_worker = :worker AND (attribute_not_exists(#to_tell) OR size(#to_tell) = :zero)")
             .with([(":worker", text(&self.worker)), (":zero", number(0))])
             .unless_refused()
             .await

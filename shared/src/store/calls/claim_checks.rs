@@ -15,7 +15,7 @@ impl Calls {
         check: &ClaimCheck,
     ) -> Result<bool> {
         self.update(organization, call, "SET #claim_check = :check, #updated_at = :now")
-            .when("#organization_id = :organization AND attribute_not_exists(#claim_check)")
+            .when("attribute_not_exists(#claim_check)")
             .with([(":check", to_attribute(check)?)])
             .unless_refused()
             .await
@@ -28,7 +28,7 @@ impl Calls {
         check: &ClaimCheck,
     ) -> Result<()> {
         self.update(organization, call, "SET #claim_check = :check, #updated_at = :now")
-            .when("#organization_id = :organization AND attribute_exists(#claim_check)")
+            .when("attribute_exists(#claim_check)")
             .with([(":check", to_attribute(check)?)])
             .unless_refused()
             .await

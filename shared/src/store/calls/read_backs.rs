@@ -11,9 +11,8 @@ use crate::{
     models::{Call, CallId, OrganizationId, ReadBack, SpeechTurn},
 };
 
-const SAME: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at";
-const AS_SEEN: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at AND \
-                       size(#read_back.#heard) = :turns";
+const SAME: &str = "#read_back.#key = :key AND #read_back.#at = :at";
+const AS_SEEN: &str = "#read_back.#key = :key AND #read_back.#at = :at AND size(#read_back.#heard) = :turns";
 
 impl Calls {
     /// The call's row, read consistently. `None`: it has no row of this organization's.
@@ -31,7 +30,7 @@ impl Calls {
         seen: Option<&ReadBack>,
         request: &ReadBack,
     ) -> Result<bool> {
-        const LIVE: &str = "#organization_id = :organization AND attribute_not_exists(#ended_at)";
+        const LIVE: &str = "attribute_not_exists(#ended_at)";
         let change = self
             .update(organization, call, "SET #read_back = :request, #updated_at = :now")
             .with([(":request", to_attribute(request)?)]);

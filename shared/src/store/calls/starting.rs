@@ -40,8 +40,7 @@ impl Calls {
     }
 
     pub async fn delete_placing(&self, organization: OrganizationId, placing: &CallId) -> Result<()> {
-        let delete = self.table.delete(id(placing)).when("#organization_id = :organization");
-        delete.with([(":organization", text(organization))]).unless_refused().await.map(drop)
+        self.table.delete(id(placing)).of(organization).unless_refused().await.map(drop)
     }
 
     /// Writes a placed call, and deletes the row that named it.
@@ -67,12 +66,10 @@ impl Calls {
         let added = self
             .table
             .update(id(starting), "SET #results.#execution = :json")
-            .when(
-                "#organization_id = :organization AND attribute_not_exists(#call_id) \
-                 AND attribute_not_exists(#results.#execution)",
-            )
+            .when("attribute_not_exists(#call_id) AND attribute_not_exists(#results.#execution)")
+            .of(organization)
             .alias("#execution", &execution.to_string())
-            .with([(":json", json.map_or(AttributeValue::Null(true), text)), (":organization", text(organization))]);
+            .with([(":json", json.map_or(AttributeValue::Null(true), text))]);
         match added.attempt().await? {
             WriteResult::Done(_) => Ok(AddedEarly::Waits),
             WriteResult::Refused(row) if row.get("organization_id") != Some(&text(organization)) => {
@@ -94,12 +91,9 @@ impl Calls {
     ) -> Result<Option<StartingCall>> {
         self.table
             .update(id(starting), "SET #call_id = :call, #results = :none REMOVE #caller_phone_number")
-            .when("#organization_id = :organization AND attribute_not_exists(#call_id)")
-            .with([
-                (":call", text(call)),
-                (":none", AttributeValue::M(Item::new())),
-                (":organization", text(organization)),
-            ])
+            .when("attribute_not_exists(#call_id)")
+            .of(organization)
+            .with([(":call", text(call)), (":none", AttributeValue::M(Item::new()))])
             .replaced()
             .await
     }

@@ -20,7 +20,7 @@ impl Calls {
     ) -> Result<bool> {
         self.update(organization, call, "SET #transfer = :transfer, #updated_at = :now")
             .when(
-                "#organization_id = :organization AND attribute_not_exists(#ended_at) \
+                "attribute_not_exists(#ended_at) \
                  AND (attribute_not_exists(#transfer) OR #transfer.#execution_id = :execution)",
             )
             .with([(":transfer", to_attribute(transfer)?), (":execution", text(transfer.execution_id))])
@@ -31,10 +31,7 @@ impl Calls {
     /// Releases a call that certainly was not moved. `at`: the time of the transfer.
     pub async fn give_up_transfer(&self, organization: OrganizationId, call: &CallId, at: Timestamp) -> Result<()> {
         self.update(organization, call, "SET #updated_at = :now REMOVE #transfer")
-            .when(
-                "#organization_id = :organization AND #transfer.#at = :at AND attribute_not_exists(#transfer.#outcome) \
-                 AND size(#transfer.#rung) = :none",
-            )
+            .when("#transfer.#at = :at AND attribute_not_exists(#transfer.#outcome) AND size(#transfer.#rung) = :none")
             .with([(":at", text(at)), (":none", number(0))])
             .unless_refused()
             .await
@@ -51,10 +48,7 @@ impl Calls {
     ) -> Result<bool> {
         let rung = i64::try_from(rung).unwrap_or(i64::MAX);
         self.update(organization, call, "SET #transfer = :transfer, #updated_at = :now")
-            .when(
-                "#organization_id = :organization AND #transfer.#at = :at AND attribute_not_exists(#transfer.#outcome) \
-                 AND size(#transfer.#rung) = :rung",
-            )
+            .when("#transfer.#at = :at AND attribute_not_exists(#transfer.#outcome) AND size(#transfer.#rung) = :rung")
             .with([(":transfer", to_attribute(transfer)?), (":at", text(transfer.at)), (":rung", number(rung))])
             .unless_refused()
             .await

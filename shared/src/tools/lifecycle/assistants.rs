@@ -17,15 +17,11 @@ const AT_ONCE: usize = 8;
 
 #[derive(Clone)]
 pub struct Assistants {
-    vapi: Vapi,
-    accounts: Accounts,
+    pub(crate) vapi: Vapi,
+    pub(crate) accounts: Accounts,
 }
 
 impl Assistants {
-    pub fn new(vapi: Vapi, accounts: Accounts) -> Self {
-        Self { vapi, accounts }
-    }
-
     pub async fn model(&self, agent: &Agent, deadline: Deadline) -> Result<Option<AssistantModel>> {
         let account = self.accounts.vapi(agent.organization_id).await?;
         Ok(self.vapi.assistant_model(&account, &agent.external_assistant_id, deadline).await?)

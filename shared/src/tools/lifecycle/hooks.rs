@@ -23,9 +23,9 @@ pub const MOST_SECRETS: usize = 2;
 #[derive(Clone)]
 pub struct HookRegistry {
     pub hooks: Hooks,
-    stored: StoredSecrets,
-    secrets: Secrets,
-    prefix: String,
+    pub(crate) stored: StoredSecrets,
+    pub(crate) secrets: Secrets,
+    pub(crate) prefix: String,
 }
 
 #[derive(Debug, Clone)]
@@ -44,10 +44,6 @@ pub struct NewHook {
 }
 
 impl HookRegistry {
-    pub fn new(hooks: Hooks, stored: StoredSecrets, secrets: Secrets, prefix: String) -> Self {
-        Self { hooks, stored, secrets, prefix }
-    }
-
     pub async fn create(&self, organization: OrganizationId, new: NewHook, deadline: Deadline) -> Result<Hook> {
         let now = Timestamp::now();
         let (automation_id, deployed_for) = new.deployed.unzip();
