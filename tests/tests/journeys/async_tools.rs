@@ -31,6 +31,17 @@ async fn an_asynchronous_tool_answers_at_once_and_runs_by_the_queue() {
     assert_eq!((&ran["queued_at"], &ran["ignored_arguments"]), (&queued["queued_at"], &json!(["made_up"])));
 }
 
+/// SQS refuses U+FFFE and U+FFFF, which a model may write.
+#[tokio::test]
+async fn a_text_with_characters_that_no_queue_takes_is_sent_as_it_is() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    let text = "Nine \u{fffe}\u{ffff}\u{fffd}\u{7f}\u{1fffe}";
+    world.call_tool(&world.call(&tool, json!({"text": text}))).await.result();
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages()[0].body, text);
+}
+
 #[tokio::test]
 async fn the_model_hears_of_mistakes_before_the_execution_is_queued() {
     let world = World::start().await;
