@@ -70,7 +70,7 @@ pub async fn begin(world: &World, spec: RunSpec) -> RunId {
     };
     let deadline = Deadline::after(AMPLE);
     run_loop.runs.create(&run, &prompt, &run_loop.budgets, false, deadline).await.unwrap();
-    let message = QueuedRun { organization_id: run.organization_id, run_id: run.id };
+    let message = QueuedRun::new(run.organization_id, run.id);
     run_loop.queue.send(&message).await.unwrap();
     run.id
 }

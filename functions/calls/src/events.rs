@@ -5,14 +5,16 @@
 //! `transfer-update`. A person who says in the report that they want no more calls goes on the do-not-call list. The rest,
 //! above all the transcript, is neither stored nor logged; a model of the
 //! organization's own may read it in memory. A `speech-update` comes with every
-//! sentence, so known facts are not written again. Messages may come twice and in any order. Unusable messages are answered
-//! 200, because VAPI repeats anything else.
+//! sentence, so known facts are not written again. Messages may come twice and in any order.
+//! VAPI repeats a message that was answered with an error only if the server has a `backoffPlan`, as in
+//! docs/getting-started.md; so an outage at an answer or an end is waited out here first. Unusable messages are
+//! answered 200.
 //!
 //! The sender shows the bearer of the VAPI credential at the call's organization, or the platform's for an unknown call. A placed
 //! call whose row is missing, because VAPI's answer was lost, is known by its name: an unknown outbound call with a name costs one or
 //! two consistent reads more.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::join;
 use serde::Serialize;
@@ -20,6 +22,7 @@ use serde_json::Value;
 use shared::{
     Deadline, Error, Result,
     actions::token,
+    backoff::Backoff,
     clients::vapi::Account,
     cut::cut,
     described::Described,
@@ -41,6 +44,10 @@ pub(crate) const LONGEST_REASON: usize = 200;
 const MOST_TRANSFERS: usize = 10;
 /// Milliseconds. VAPI reports a transfer twice, as an update and as a status.
 const SAME_TRANSFER: i64 = 10_000;
+/// During an outage of ours. VAPI waits for twenty seconds.
+const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(12);
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Attempts to add a transfer while other messages write the row.
 const TRIES: usize = 3;
 pub(crate) const PLACES: [&str; 4] = ["assistant", "number", "sip", "step"];
@@ -142,10 +149,21 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
         Some(message) if message.is_object() => Ok(message),
         _ => Err(Error::Malformed("the body has no object \"message\"".into())),
     });
-    // An unreadable message has no call either: only a sender with the platform's bearer learns the problems.
-    let call = match &message {
-        Ok(message) => find(deps, message).await?,
-        Err(_unreadable) => None,
+    let is_awaited = |message| matches!(news(message), Some(CallUpdate::Status(..) | CallUpdate::End(_)));
+    let pauses = if message.as_ref().is_ok_and(is_awaited) { usize::MAX } else { 0 };
+    let until = found.deadline.at_most(TRIED_AGAIN_WITHIN);
+    let mut backoff = Backoff::at_most(pauses, PAUSE, LONGEST_PAUSE, until);
+    let note = || Box::pin(note(deps, bearer, message.as_ref().ok(), found.deadline));
+    backoff.through_outages("a message of VAPI's", note).await?;
+    message.map(|_noted| Shown(Taken {}))
+}
+
+/// Admits the sender and notes what the message tells. An unreadable message has no call: only a sender with the
+/// platform's bearer learns the problems.
+async fn note(deps: &Deps, bearer: &str, message: Option<&Value>, deadline: Deadline) -> Result<()> {
+    let call = match message {
+        Some(message) => find(deps, message).await?,
+        None => None,
     };
     // An unknown call: the platform's bearer is accepted, and nothing is written.
     let owner = call.as_ref().map_or_else(OrganizationId::generate, |known| known.call.organization_id);
@@ -153,15 +171,14 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
     let account = deps.accounts.vapi_fitting(owner, fits).await?;
     token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
 
-    let message = &message?;
-    if let Some(Known { call, named_by }) = call {
+    if let Some((message, Known { call, named_by })) = message.zip(call) {
         if let Some(placing) = named_by {
             deps.calls.put_placed(&call, &placing).await?;
         }
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {
                 let at = told_at(message, &call);
-                // Before the status is saved: VAPI repeats a message that failed.
+                // Before the status is saved, so that a repetition announces it.
                 if status == CallStatus::InProgress && call.waits_for_answer() {
                     deps.answered_calls.announce(&call).await?;
                 }
@@ -186,7 +203,7 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
                 transferred(deps, call, Transfer { at, to }).await?;
             }
             Some(CallUpdate::End(end)) => {
-                // Before the end is saved: VAPI repeats a report that failed.
+                // Before the end is saved, so that a repetition announces it.
                 if call.ended_at.is_none() {
                     deps.ended_calls.announce(&call).await?;
                 }
@@ -194,12 +211,12 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
                     deps.do_not_call.add(&DoNotCall::new(owner, &person, DoNotCallSource::Call)).await?;
                 }
                 deps.calls.close(owner, &call.id, &end).await?;
-                check_claims(deps, &call, message, found.deadline).await;
+                check_claims(deps, &call, message, deadline).await;
             }
             None => {}
         }
     }
-    Ok(Shown(Taken {}))
+    Ok(())
 }
 
 async fn first(deps: &Deps, call: &Call, what: FirstTime, at: Timestamp) -> Result<()> {

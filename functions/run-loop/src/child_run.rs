@@ -110,7 +110,7 @@ pub(crate) async fn is_over(held: Held<'_>, child: RunId) -> Result<bool> {
 /// Sends the message of the action's run again, in case it was lost; a duplicate is harmless.
 pub(crate) async fn wait_for(held: Held<'_>, child: &AutomationRun) -> Result<Came> {
     if child.status == RunStatus::Queued {
-        let message = QueuedRun { organization_id: child.organization_id, run_id: child.id };
+        let message = QueuedRun::new(child.organization_id, child.id);
         held.deps.queue.send(&message).await?;
     }
     Ok(Came::Break(Ended::Stopped(Stop::Waits(Waits::ForRun(child.id, end_of_wait(held.run, child))))))

@@ -44,7 +44,7 @@ pub(crate) async fn end(
 /// Wakes the parent run. The parent also wakes by itself if this message fails.
 async fn wake_parent(deps: &Deps, run: &AutomationRun) {
     let Some(parent) = run.parent_run_id else { return };
-    let message = QueuedRun { organization_id: run.organization_id, run_id: parent };
+    let message = QueuedRun::new(run.organization_id, parent);
     if let Err(error) = deps.queue.send(&message).await {
         tracing::warn!(run.id = %parent, "a waiting run could not be woken: {}", error::chain(&error));
     }

@@ -38,6 +38,7 @@ use std::{ops::ControlFlow, time::Duration};
 
 use shared::{
     Deadline, Error, Result,
+    backoff::Backoff,
     clients::UpstreamService,
     error::{self, found},
     injection::Ended,
@@ -57,25 +58,57 @@ use crate::{
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
 const WAKE_RESERVE: Duration = Duration::from_secs(5);
 
+/// During an outage before the steps. SQS would deliver the message again after half an hour.
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE_OF_OUTAGE: Duration = Duration::from_secs(5);
+const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(45);
+const PUT_OFF_FOR: Duration = Duration::from_secs(30);
+/// In half an hour; then SQS brings the message, and at last puts it aside.
+const MOST_PUT_OFF: u32 = 20;
+
 pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Result<()> {
-    let QueuedRun { organization_id: organization, run_id } = message;
-    let Some(run) = found(deps.runs.get(organization, run_id).await)? else {
+    let QueuedRun { organization_id, run_id, put_off } = message;
+    let (message, put_off) = (QueuedRun::new(organization_id, run_id), put_off.unwrap_or_default());
+    match acquire(deps, &message, deadline).await {
+        Ok(Some((run, lease))) => Box::pin(carry_on(deps, *run, lease, message, deadline)).await,
+        Ok(None) => Ok(()),
+        Err(outage) if outage.is_outage() && !is_unreadable(&outage) && put_off < MOST_PUT_OFF => {
+            tracing::error!(run.id = %run_id, "a run is put off before its steps: {}", error::chain(&outage));
+            let later = QueuedRun { put_off: Some(put_off + 1), ..message };
+            Ok(deps.queue.send_later(&later, PUT_OFF_FOR).await?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn through_outage(deadline: Deadline) -> Backoff {
+    Backoff::new(PAUSE, LONGEST_PAUSE_OF_OUTAGE, deadline.at_most(TRIED_AGAIN_WITHIN))
+}
+
+/// The run with its lease; `None` if there is nothing to do now. A message for a successor is queued before.
+async fn acquire(deps: &Deps, message: &QueuedRun, deadline: Deadline) -> Result<Option<(Box<AutomationRun>, Lease)>> {
+    let QueuedRun { organization_id: organization, run_id, .. } = *message;
+    let mut outage = through_outage(deadline);
+    let read = outage.through_outages("the reading of a run", || deps.runs.get(organization, run_id)).await;
+    let Some(run) = found(read)? else {
         tracing::warn!(run.id = %run_id, "a message is dropped: its run does not exist");
-        return Ok(());
+        return Ok(None);
     };
     let now = Timestamp::now().as_millis();
     // A delayed run has a message of its own.
     if run.status.is_over() || run.lease_until.max(run.resume_at).is_some_and(|until| until >= now) {
-        return Ok(());
+        return Ok(None);
     }
-    if !waiting::is_over(deps, &run, &message).await? {
-        return Ok(());
+    if !outage.through_outages("the wait of a run", || waiting::is_over(deps, &run, message)).await? {
+        return Ok(None);
     }
     let length = deadline.remaining() + LEASE_RESERVE;
-    deps.queue.send_later(&message, (length + WAKE_RESERVE).min(LONGEST_PAUSE)).await?;
-    match deps.runs.acquire(organization, run_id, length).await? {
-        AcquiredRun::Ours(run, lease) => Box::pin(carry_on(deps, *run, lease, message, deadline)).await,
-        AcquiredRun::Busy | AcquiredRun::Over => Ok(()),
+    let wakes_after = (length + WAKE_RESERVE).min(LONGEST_PAUSE);
+    let queued = || async { Ok(deps.queue.send_later(message, wakes_after).await?) };
+    outage.through_outages("the message for a successor", queued).await?;
+    match outage.through_outages("the start of a run", || deps.runs.acquire(organization, run_id, length)).await? {
+        AcquiredRun::Ours(run, lease) => Ok(Some((run, lease))),
+        AcquiredRun::Busy | AcquiredRun::Over => Ok(None),
     }
 }
 
@@ -87,7 +120,8 @@ async fn carry_on(
     message: QueuedRun,
     deadline: Deadline,
 ) -> Result<()> {
-    let (verdict, spent) = match begin(deps, &run).await {
+    let begun = through_outage(deadline).through_outages("the record of a run", || begin(deps, &run)).await;
+    let (verdict, spent) = match begun {
         Ok(ControlFlow::Break(verdict)) => (verdict, run.spent),
         Ok(ControlFlow::Continue(whole)) => {
             let (ended, spent) = take_steps(Held { deps, run: &run, lease: &lease, deadline }, *whole).await;

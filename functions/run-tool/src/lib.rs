@@ -2,8 +2,8 @@
 //! have messages of every kind: an older version put all on one.
 //!
 //! Results of start tools go to the model (`context.rs`). The effect is claimed like any other, so redeliveries are harmless.
-//! An execution that could not begin because of a fault of ours is redelivered, and at the start of a call tried again at once;
-//! everything else is an outcome, and the history has it under the message's execution id.
+//! A message that an outage of ours interrupts is tried again at once, and then redelivered; everything else is an
+//! outcome, and the history has it under the message's execution id.
 
 mod after_call;
 mod background;
@@ -42,7 +42,8 @@ const OF_USE_TO_A_CALL: Duration = Duration::from_secs(10 * 60);
 /// The time for the usage of the organization's budgets, after the reads beside it.
 const USAGE_WITHIN: Duration = Duration::from_millis(300);
 
-/// Between tries of a tool of a call's start, during an outage of ours.
+/// Between tries during an outage of ours. A redelivery comes minutes later: too late for the start of a call, and
+/// perhaps for the call.
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
@@ -61,29 +62,19 @@ pub struct Deps {
 }
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {
-    match queued {
-        Queued::Execution(execution) => insist(deps, &execution, deadline).await,
-        Queued::ContextDue { organization_id, call_id } => {
-            context::send_results(deps, organization_id, &call_id, deadline).await
-        }
-        Queued::ResultsDue { organization_id, call_id } => {
-            background::tell_waiting(deps, organization_id, &call_id, deadline).await
-        }
-    }
+    let mut backoff = Backoff::at_most(3, PAUSE, LONGEST_PAUSE, deadline.at_most(TRIED_AGAIN_WITHIN));
+    backoff.through_outages("a queued tool", || Box::pin(take(deps, &queued, deadline))).await
 }
 
-/// Carries the execution out. A redelivery comes minutes later, too late for the start of a call; claims make the repetition
-/// harmless.
-async fn insist(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<()> {
-    let is_of_start = queued.trigger == ExecutionOrigin::CallStart;
-    let mut backoff = Backoff::at_most(3, PAUSE, LONGEST_PAUSE, deadline.at_most(TRIED_AGAIN_WITHIN));
-    loop {
-        match Box::pin(carry_out(deps, queued, deadline)).await {
-            Err(outage) if is_of_start && outage.is_outage() && backoff.pause().await => {
-                let chain = error::chain(&outage);
-                tracing::warn!(tool.id = %queued.tool_id, "a tool of a call's start is tried again: {chain}");
-            }
-            done => return done,
+/// Claims make a repetition harmless.
+async fn take(deps: &Deps, queued: &Queued, deadline: Deadline) -> Result<()> {
+    match queued {
+        Queued::Execution(execution) => carry_out(deps, execution, deadline).await,
+        Queued::ContextDue { organization_id, call_id } => {
+            context::send_results(deps, *organization_id, call_id, deadline).await
+        }
+        Queued::ResultsDue { organization_id, call_id } => {
+            background::tell_waiting(deps, *organization_id, call_id, deadline).await
         }
     }
 }

@@ -18,6 +18,8 @@
 
 mod poll;
 
+use std::time::Duration;
+
 use serde_json::json;
 use shared::{
     Deadline, Error, Result,
@@ -25,6 +27,7 @@ use shared::{
         AnsweredCalls, Definition, Deployment, Dispatch, EndedCalls, EventReplays, FailedTools, FailurePause, RunCause,
         RunStarter, ScheduleRule, Trigger, Triggers,
     },
+    backoff::Backoff,
     error::{self, found},
     models::{Automation, AutomationStatus, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform::Parts,
@@ -47,7 +50,17 @@ pub struct Deps {
     pub failed_tools: FailedTools,
 }
 
+/// Between tries during an outage of ours. A redelivery comes after nine minutes.
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(15);
+
 pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Result<()> {
+    let mut backoff = Backoff::at_most(3, PAUSE, LONGEST_PAUSE, deadline.at_most(TRIED_AGAIN_WITHIN));
+    backoff.through_outages("a scheduled message", || Box::pin(take(deps, &message, deadline))).await
+}
+
+async fn take(deps: &Deps, message: &Scheduled, deadline: Deadline) -> Result<()> {
     match message {
         Scheduled::Occurrence(occurrence) => {
             let automation = occurrence.automation_id;
@@ -61,17 +74,17 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
                 ended => ended,
             }
         }
-        Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
-        Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
-        Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,
-        Scheduled::AnsweredCall(call) => Box::pin(deps.answered_calls.dispatch(&call)).await,
-        Scheduled::FailedTool(failed) => Box::pin(deps.failed_tools.announce(&failed, &deps.dispatch, deadline)).await,
+        Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(event, deadline)).await,
+        Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(replay, deadline)).await,
+        Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(call, deadline)).await,
+        Scheduled::AnsweredCall(call) => Box::pin(deps.answered_calls.dispatch(call)).await,
+        Scheduled::FailedTool(failed) => Box::pin(deps.failed_tools.announce(failed, &deps.dispatch, deadline)).await,
         Scheduled::Run(run) => deps.starter.queue.wake(run.organization_id, run.run_id).await,
     }
 }
 
-async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> Result<()> {
-    let Occurrence { organization_id, automation_id, scheduled_for } = occurrence;
+async fn carry_out(deps: &Deps, occurrence: &Occurrence, deadline: Deadline) -> Result<()> {
+    let Occurrence { organization_id, automation_id, scheduled_for } = *occurrence;
     let now = Timestamp::now();
     let schedule = deps.schedules.get(organization_id, automation_id).await?;
     let is_next = |schedule: &Schedule| schedule.due.is_some() && schedule.next_run_at == Some(scheduled_for);

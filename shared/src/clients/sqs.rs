@@ -155,7 +155,9 @@ fn group<T: QueueMessage>(message: &T) -> Option<String> {
 }
 
 fn body<T: Serialize>(message: &T) -> Result<String, Error> {
-    serde_json::to_string(message).map_err(undecodable)
+    let json = serde_json::to_string(message).map_err(undecodable)?;
+    // SQS refuses a body with these two characters; in JSON they stand only in texts.
+    Ok(json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff"))
 }
 
 fn undecodable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {

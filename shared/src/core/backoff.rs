@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-use crate::Deadline;
+use crate::{Deadline, Error, Result, error};
 
 /// Exponential pauses with jitter, until a deadline.
 pub struct Backoff {
@@ -42,6 +42,21 @@ impl Backoff {
         self.wait(pause).await
     }
 
+    /// Repeats `attempt` while an outage fails it and a pause is left.
+    pub async fn through_outages<T, F>(&mut self, what: &str, attempt: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        loop {
+            match attempt().await {
+                Err(outage) if is_passing(&outage) && self.pause().await => {
+                    tracing::warn!("{what} is tried again: {}", error::chain(&outage));
+                }
+                done => return done,
+            }
+        }
+    }
+
     async fn wait(&self, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else { return false };
         if pause >= self.deadline.remaining() {
@@ -50,4 +65,9 @@ impl Backoff {
         tokio::time::sleep(pause).await;
         true
     }
+}
+
+/// A row that this version cannot read stays so.
+const fn is_passing(error: &Error) -> bool {
+    error.is_outage() && !matches!(error, Error::Unreadable { .. })
 }

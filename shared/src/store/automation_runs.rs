@@ -260,8 +260,13 @@ impl AutomationRuns {
                  #started_at = if_not_exists(#started_at, :now){early}"
             ))
             .with([(":running", text(RunStatus::Running.as_str())), (":one", number(1)), (":now", text(now))]);
-        let begun = begun.updated().await?;
-        Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
+        match begun.updated().await {
+            Ok(begun) => Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease))),
+            Err(error) => {
+                lease.withdraw().await;
+                Err(error)
+            }
+        }
     }
 
     /// Releases a run after a failure; it resumes no earlier than `resume_at`. `attempts` replaces the count without a step, `error`

@@ -109,7 +109,7 @@ impl Lease {
                 }
                 // After `Busy` nobody may hold the lease: a run must be queued again. One of the writes may have succeeded.
                 Err(Refused::Busy(error) | Refused::Other(error)) => {
-                    let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, lease().release()).await;
+                    lease().withdraw().await;
                     return Err(error);
                 }
             }
@@ -139,6 +139,11 @@ impl Lease {
 
     pub async fn release(self) -> Result<()> {
         self.release_in_transaction().unless_refused().await.map(drop)
+    }
+
+    /// Releases the lease after a failure, as far as the database lets it.
+    pub(super) async fn withdraw(self) {
+        let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, self.release()).await;
     }
 
     pub(super) fn release_in_transaction(&self) -> Write {

@@ -159,6 +159,9 @@ impl Shelf {
                 "One or more parameters are invalid. Reason: Message must be shorter.",
             ));
         }
+        if body.contains(is_refused) {
+            return Err(("InvalidMessageContents", "Invalid binary character was found in the message body."));
+        }
         if !(0..=LONGEST_DELAY).contains(&delay) {
             return Err(("InvalidParameterValue", "DelaySeconds must be >= 0 and <= 900."));
         }
@@ -167,6 +170,11 @@ impl Shelf {
         self.queues.get_mut(name).expect("the queue is there").waiting.push(message);
         Ok(id)
     }
+}
+
+/// Not a character of XML 1.0.
+fn is_refused(character: char) -> bool {
+    !matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
 }
 
 fn refusal(code: &str, message: &str) -> (u16, Value) {

@@ -162,8 +162,9 @@ async fn an_outage_of_the_queue_has_the_result_sent_later() {
     asked_for(&world, &lookup, &call).await;
     end(&world, &call);
     answers(&crm, "orders", Fault::body(json!({"state": "shipped"})).times(2));
-    world.aws.inject(tests::aws::Fault::new("SendMessage", "executions", tests::aws::Trouble::DropAfter).times(3));
+    world.aws.inject(tests::aws::Fault::new("SendMessage", "executions", tests::aws::Trouble::DropAfter).times(99));
     assert_eq!(world.run_queued().await, 1);
+    world.aws.clear_faults();
     run(&world).await;
     assert_eq!(texts(&world), [(phone(1), "Your order is shipped.".to_owned())]);
 }

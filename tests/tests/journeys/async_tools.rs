@@ -31,6 +31,17 @@ async fn an_asynchronous_tool_answers_at_once_and_runs_by_the_queue() {
     assert_eq!((&ran["queued_at"], &ran["ignored_arguments"]), (&queued["queued_at"], &json!(["made_up"])));
 }
 
+/// SQS refuses U+FFFE and U+FFFF, which a model may write.
+#[tokio::test]
+async fn a_text_with_characters_that_no_queue_takes_is_sent_as_it_is() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    let text = "Nine \u{fffe}\u{ffff}\u{fffd}\u{7f}\u{1fffe}";
+    world.call_tool(&world.call(&tool, json!({"text": text}))).await.result();
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages()[0].body, text);
+}
+
 #[tokio::test]
 async fn the_model_hears_of_mistakes_before_the_execution_is_queued() {
     let world = World::start().await;
@@ -219,13 +230,28 @@ async fn a_poison_message_ends_in_the_dead_letter_queue_and_does_not_hold_up_its
     assert_eq!(world.aws.messages("executions-dead"), [json!({"not": "a run"})]);
 }
 
+/// SQS delivers it again only after six minutes.
+#[tokio::test]
+async fn a_short_outage_of_the_database_does_not_put_a_message_back() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    for (action, table) in [("GetItem", "tools"), ("UpdateItem", "idempotency")] {
+        let text = format!("{action} {table}");
+        world.call_tool(&world.call(&tool, json!({ "text": text }))).await.result();
+        world.aws.inject(aws::Fault::throttled(action, table));
+        assert_eq!(world.run_queued().await, 0, "{text}");
+        assert_eq!((world.aws.faults_left(), world.twilio.messages().pop().unwrap().body), (0, text));
+    }
+}
+
 #[tokio::test]
 async fn an_outage_of_the_database_has_the_message_delivered_again() {
     let world = World::start().await;
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
-    world.aws.inject(aws::Fault::throttled("UpdateItem", "idempotency"));
+    world.aws.inject(aws::Fault::throttled("UpdateItem", "idempotency").times(99));
     assert_eq!(world.run_queued().await, 1);
+    world.aws.clear_faults();
     assert_eq!(world.executions()[0]["status"], "queued");
     assert_eq!(world.run_queued().await, 0);
     assert_eq!((world.twilio.messages().len(), &world.executions()[0]["status"]), (1, &json!("succeeded")));
@@ -260,8 +286,9 @@ async fn a_run_whose_tool_was_deleted_is_dropped() {
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
     world.delete(&tool).await.expect(200);
     // The earlier outcome cannot be read just now: the message is redelivered.
-    world.aws.inject(aws::Fault::throttled("UpdateItem", "idempotency"));
+    world.aws.inject(aws::Fault::throttled("UpdateItem", "idempotency").times(99));
     assert_eq!(world.run_queued().await, 1);
+    world.aws.clear_faults();
     assert_eq!(world.executions()[0]["status"], "queued");
     assert_eq!(world.run_queued().await, 0);
     assert!(world.twilio.messages().is_empty());
@@ -498,8 +525,9 @@ async fn an_outage_before_the_telling_has_the_result_told_later() {
     let tool = background(&world, &crm, "orders", "note").await;
     answers(&crm, "orders", Fault::body(json!("A-1")).times(2));
     asked_for(&world, &tool, &call).await;
-    world.aws.inject(aws::Fault::throttled("UpdateItem", "calls").after(1));
+    world.aws.inject(aws::Fault::throttled("UpdateItem", "calls").after(1).times(99));
     assert_eq!(world.run_queued().await, 1);
+    world.aws.clear_faults();
     assert!(heard(&world, &call).is_empty());
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(heard(&world, &call), [(format!("{HEADING}\norders: \"A-1\""), false)]);

@@ -188,8 +188,9 @@ async fn a_call_that_an_outage_postpones_is_placed_and_counted_once() {
     let world = world().await;
     let tool = world.attached(&call_back(&world, &json!({"async": true}))).await;
     world.call_tool(&world.call(&tool, json!({"to": phone(2)}))).await.result();
-    world.aws.inject(aws::Fault::throttled("GetItem", "do_not_call"));
+    world.aws.inject(aws::Fault::throttled("GetItem", "do_not_call").times(99));
     assert_eq!(world.run_queued().await, 1);
+    world.aws.clear_faults();
     assert_eq!(placed(&world).len(), 0);
     assert_eq!(world.run_queued().await, 0);
     let rows = world.aws.rows("executions");

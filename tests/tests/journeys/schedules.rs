@@ -306,10 +306,11 @@ async fn the_change_stands_when_scheduler_is_out_of_reach_and_settle_makes_it_fo
     activate(&world, id).await;
     assert_eq!((world.aws.schedules().len(), world.aws.rows("intents").len()), (1, 0));
     // If the next occurrence cannot be made, the message comes again for the same run.
-    world.aws.inject(Fault::new("CreateSchedule", "*", Trouble::Error("ThrottlingException")).times(3));
+    world.aws.inject(Fault::new("CreateSchedule", "*", Trouble::Error("ThrottlingException")).times(99));
     world.aws.fire_schedules(ages());
     let batch = world.aws.receive("scheduled", 0).unwrap();
     assert_eq!(world.run_scheduled_batch(batch).await, 1);
+    world.aws.clear_faults();
     assert_eq!(world.run_scheduled().await, 0);
     assert_eq!((runs(&world, id).len(), world.aws.schedules().len()), (1, 1));
 }

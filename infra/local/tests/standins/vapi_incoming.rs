@@ -357,6 +357,25 @@ async fn the_control_route_sends_the_given_message() {
 }
 
 #[tokio::test]
+async fn a_message_is_repeated_only_by_the_plan_of_its_server() {
+    let (vapi, backend) = (start(Media::Later), backend());
+    let id = connected_to(&vapi, &forward(&vapi, ringing().form()).await.body);
+    let plan =
+        json!({"backoffPlan": {"type": "fixed", "maxRetries": 2, "baseDelaySeconds": 0, "excludedStatusCodes": [401]}});
+    for (more, status, attempts) in [(json!({}), 503, 1), (plan.clone(), 503, 3), (plan, 401, 1)] {
+        let mut server = json!({"url": format!("{}/events", backend.url)});
+        server.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let patch = client().patch(format!("{}/assistant/{ASSISTANT}", vapi.url)).bearer_auth("vapi-private-key");
+        assert_eq!(json(patch.json(&json!({ "server": server }))).await.0, 200);
+        backend.clear_faults();
+        backend.inject(Fault::status(status).times(9));
+        let message = ServerMessage { url: None, ..ServerMessage::new(Event::status(Status::Ringing), "") };
+        let told = vapi.tell(&id, &message).await.expect("a request");
+        assert_eq!((told.attempts, told.response.expect("an answer").status), (attempts, status), "{server}");
+    }
+}
+
+#[tokio::test]
 async fn without_an_address_a_message_goes_to_the_assistants_server() {
     let vapi = start(Media::Later);
     let server = json!({"url": "https://example.com/events", "credentialId": CREDENTIAL, "timeoutSeconds": 7});

@@ -29,7 +29,7 @@ impl RunQueue {
     /// If the queue refuses the message. The run has then failed, because no other process would execute it.
     pub async fn put(&self, run: AutomationRun) -> Result<AutomationRun> {
         let (organization_id, run_id) = (run.organization_id, run.id);
-        let Err(refused) = self.queue.send(&QueuedRun { organization_id, run_id }).await else { return Ok(run) };
+        let Err(refused) = self.queue.send(&QueuedRun::new(organization_id, run_id)).await else { return Ok(run) };
         let run = self.runs.fail_waiting(organization_id, run_id, NOT_QUEUED).await.inspect_err(|error| {
             tracing::error!(run.id = %run_id, "a run is queued, but its message was not sent: {}", error::chain(error));
         });
@@ -54,7 +54,7 @@ impl RunQueue {
     }
 
     pub async fn wake(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
-        self.queue.send(&QueuedRun { organization_id, run_id }).await.map_err(Error::from)
+        self.queue.send(&QueuedRun::new(organization_id, run_id)).await.map_err(Error::from)
     }
 
     /// Before the row of a run that nobody starts again: a message in case this process dies between the row and
@@ -63,7 +63,7 @@ impl RunQueue {
     /// # Errors
     /// If the queue refuses the message; the row must not be written.
     pub async fn put_if_lost(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
-        let sent = self.queue.send_later(&QueuedRun { organization_id, run_id }, LOST_AFTER).await;
+        let sent = self.queue.send_later(&QueuedRun::new(organization_id, run_id), LOST_AFTER).await;
         sent.map_err(|refused| Error::Unavailable("the queue of runs", Box::new(refused)))
     }
 }

@@ -79,7 +79,7 @@ impl EndedCalls {
             // It was deleted.
             return Ok(());
         };
-        // VAPI reports an end that could not be saved again, and it is announced again.
+        // An end that could not be saved is announced again when VAPI repeats its report.
         let Some(call) = record.call.as_ref().filter(|call| call.ended_at.is_some()) else { return Ok(()) };
         let receipt = self.receipts.receipt(*organization_id, &record, deadline).await?;
         let checking = |check: &ClaimCheck| check.status == ClaimCheckStatus::Checking;

@@ -500,6 +500,15 @@ pub struct WholeRun {
 pub struct QueuedRun {
     pub organization_id: OrganizationId,
     pub run_id: RunId,
+    /// How often an outage before the first step has sent it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_off: Option<u32>,
+}
+
+impl QueuedRun {
+    pub const fn new(organization_id: OrganizationId, run_id: RunId) -> Self {
+        Self { organization_id, run_id, put_off: None }
+    }
 }
 
 #[cfg(test)]

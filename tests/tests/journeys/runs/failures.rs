@@ -217,16 +217,51 @@ async fn one_message_of_a_batch_that_fails_comes_again_and_its_neighbours_do_not
 }
 
 #[tokio::test]
-async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
-    for (action, after) in [
-        ("GetItem", 0),
-        ("UpdateItem", 0),
-        ("UpdateItem", 1),
-        ("Query", 0),
-        ("TransactWriteItems", 0),
-        ("TransactWriteItems", 1),
-        ("TransactWriteItems", 2),
+async fn a_short_outage_before_the_steps_does_not_put_the_run_back() {
+    for (action, on, after) in [
+        ("GetItem", "automation_runs", 0),
+        ("SendMessage", "runs", 0),
+        ("UpdateItem", "automation_runs", 0),
+        ("UpdateItem", "automation_runs", 1),
+        ("Query", "automation_runs", 0),
     ] {
+        let (world, _site) = bakery().await;
+        world.llm.script([done(), answer()]);
+        let id = begin(&world, RunSpec::default()).await;
+        world.aws.inject(Fault::throttled(action, on).after(after));
+        let batch = world.aws.receive("runs", 0).unwrap();
+        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0, "{action} {on} {after}");
+        assert_eq!(world.aws.faults_left(), 0, "{action} {on} {after}");
+        assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed, "{action} {on} {after}");
+    }
+}
+
+/// SQS would bring the message back after 33 minutes.
+#[tokio::test]
+async fn a_long_outage_before_the_steps_puts_the_run_off_for_half_a_minute() {
+    let (world, _site) = bakery().await;
+    world.llm.script([done(), answer()]);
+    let id = begin(&world, RunSpec::default()).await;
+    world.aws.inject(Fault::throttled("GetItem", "automation_runs").times(999));
+    let batch = world.aws.receive("runs", 0).unwrap();
+    assert_eq!(world.run_loop_batch(batch, Duration::from_secs(2)).await, 0);
+    assert!(world.aws.receive("runs", 29).is_none());
+    let again = world.aws.receive("runs", 30).unwrap();
+    world.aws.clear_faults();
+    assert_eq!(world.run_loop_batch(again, AMPLE).await, 0);
+    assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+    // An outage without end has the message put aside, where it is seen.
+    world.aws.inject(Fault::throttled("GetItem", "automation_runs").times(999));
+    let (organization, last) = (&world.home.organization_id, 20);
+    let message = json!({"organization_id": organization, "run_id": id, "put_off": last});
+    world.aws.post("runs", &message.to_string());
+    let batch = world.aws.receive("runs", 0).unwrap();
+    assert_eq!(world.run_loop_batch(batch, Duration::from_secs(1)).await, 1);
+}
+
+#[tokio::test]
+async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
+    for (action, after) in [("TransactWriteItems", 0), ("TransactWriteItems", 1), ("TransactWriteItems", 2)] {
         let (world, _site) = bakery().await;
         world.llm.script([done(), answer()]);
         let id = begin(&world, RunSpec::default()).await;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Vapi,
     incoming::text,
-    tool_call::{CallError, DEFAULT_TIMEOUT, Outgoing, send},
+    tool_call::{CallError, DEFAULT_TIMEOUT, Outgoing, backoff, send_by_plan},
     webhook,
 };
 use crate::standins::{
@@ -131,6 +131,7 @@ pub enum Status {
 #[derive(Clone, Debug, Serialize)]
 pub struct Told {
     pub request: Outgoing,
+    pub attempts: u32,
     /// `None` if no response came.
     pub response: Option<Response>,
     /// Why no response came.
@@ -187,7 +188,8 @@ impl Vapi {
             headers,
             body: Some(body(&message.event, call, number, assistant)),
             timeout_seconds: server.get("timeoutSeconds").and_then(Value::as_f64).unwrap_or(DEFAULT_TIMEOUT),
-            backoff: None,
+            // Without a plan VAPI does not repeat a message.
+            backoff: backoff(&server),
         })
     }
 
@@ -204,9 +206,9 @@ impl Vapi {
 }
 
 async fn told(client: &reqwest::Client, request: Outgoing) -> Told {
-    let sent = send(client, &request).await;
+    let (sent, attempts) = send_by_plan(client, &request).await;
     let response = sent.as_ref().ok().map(|received| Response { status: received.status, body: received.readable() });
-    Told { request, response, failure: sent.err() }
+    Told { request, attempts, response, failure: sent.err() }
 }
 
 /// `{"message": {…}}`.
@@ -278,7 +280,7 @@ impl Standin<Vapi> {
         // A client of its own, because the stand-in's client keeps its connections on the stand-in's runtime.
         match client::client() {
             Ok(client) => Ok(told(&client, request).await),
-            Err(error) => Ok(Told { request, response: None, failure: Some(error.to_string()) }),
+            Err(error) => Ok(Told { request, attempts: 0, response: None, failure: Some(error.to_string()) }),
         }
     }
 }

@@ -290,7 +290,7 @@ impl Vapi {
             Ok(outgoing) => outgoing,
             Err(error) => return Answer::json(error.status(), &json!({ "error": error.to_string() })),
         };
-        let mut attempts = 0_u32;
+        let mut attempts = 0;
         let heard = |sent: &Result<Received, String>| match sent {
             Err(problem) => Err(problem.clone()),
             Ok(received) => match &outgoing.tool_call_id {
@@ -299,14 +299,9 @@ impl Vapi {
             },
         };
         let sending = async {
-            loop {
-                let sent = send(&self.client, &outgoing).await;
-                attempts += 1;
-                let Some(wait) = outgoing.backoff.as_ref().and_then(|plan| plan.wait(attempts, &sent)) else {
-                    return sent;
-                };
-                tokio::time::sleep(wait).await;
-            }
+            let (sent, count) = send_by_plan(&self.client, &outgoing).await;
+            attempts = count;
+            sent
         };
         let sent = self.speak(wish, &outgoing.call_id, sending, |sent| heard(sent).is_err()).await;
         let heard = heard(&sent);
@@ -358,17 +353,22 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     object.get(name).and_then(Value::as_str)
 }
 
-fn backoff(owner: &Map<String, Value>) -> Option<Backoff> {
+pub(super) fn backoff(owner: &Map<String, Value>) -> Option<Backoff> {
     serde_json::from_value(owner.get("backoffPlan")?.clone()).ok()
+}
+
+impl Outgoing {
+    /// VAPI's pause before the next attempt, after as many attempts and this status; `None` without another attempt.
+    pub fn pause(&self, attempts: u32, status: Option<u16>) -> Option<Duration> {
+        self.backoff.as_ref()?.wait(attempts, status)
+    }
 }
 
 impl Backoff {
     /// The delay before the next attempt, or `None`. By default every failure is retried.
-    fn wait(&self, attempts: u32, sent: &Result<Received, String>) -> Option<Duration> {
-        let failed = match sent {
-            Ok(received) => !received.is_success() && !self.excluded_status_codes.contains(&received.status),
-            Err(_) => true,
-        };
+    fn wait(&self, attempts: u32, status: Option<u16>) -> Option<Duration> {
+        let failed =
+            status.is_none_or(|status| !(200..300).contains(&status) && !self.excluded_status_codes.contains(&status));
         if !failed || f64::from(attempts) > self.max_retries {
             return None;
         }
@@ -421,7 +421,20 @@ impl Received {
     }
 }
 
-pub(super) async fn send(client: &reqwest::Client, outgoing: &Outgoing) -> Result<Received, String> {
+/// Sends a request until it succeeds or its plan has no further attempt. Also gives the number of attempts.
+pub(super) async fn send_by_plan(client: &reqwest::Client, outgoing: &Outgoing) -> (Result<Received, String>, u32) {
+    let mut attempts = 0;
+    loop {
+        let sent = send(client, outgoing).await;
+        attempts += 1;
+        let Some(pause) = outgoing.pause(attempts, sent.as_ref().ok().map(|received| received.status)) else {
+            return (sent, attempts);
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn send(client: &reqwest::Client, outgoing: &Outgoing) -> Result<Received, String> {
     let method: reqwest::Method = outgoing
         .method
         .parse()
