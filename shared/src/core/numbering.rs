@@ -3,7 +3,8 @@
 //! The tables are derived from Google's libphonenumber 9.0.43 (Apache 2.0): `zones.txt` from its time zones, `premium.txt`
 //! from its premium-rate patterns, `emergency.txt` from the emergency numbers that have the form of E.164. A line has a
 //! country code and the beginnings of national numbers; `:n` requires n national digits. A country without a line has no
-//! known premium numbers. Mobile numbers keep the zone of their area, wherever the person is.
+//! known premium numbers. In `zones.txt`, numbers that libphonenumber calls not geographical, such as most mobile and all
+//! toll-free numbers, have the zones of the region.
 
 use crate::models::E164;
 
@@ -35,19 +36,27 @@ pub fn never_called(number: &E164) -> Result<(), NeverCalled> {
     if NETWORKS.iter().any(|code| digits.starts_with(code)) { Err(NeverCalled::Network) } else { Ok(()) }
 }
 
-/// The IANA zones in which the number may be, by its longest known beginning; empty if none is known.
-pub fn zones(number: &E164) -> Vec<&'static str> {
+#[derive(Debug, Default)]
+pub struct NumberZones {
+    /// IANA names; empty if none is known.
+    pub names: Vec<&'static str>,
+    /// The number tells no area: these are all zones of its country or plan.
+    pub whole_plan: bool,
+}
+
+/// The zones in which the number may be, by its longest known beginning.
+pub fn zones(number: &E164) -> NumberZones {
     let digits = digits(number);
-    let (mut longest, mut found) = (0, "");
-    for line in ZONES.lines() {
-        let mut words = line.split(' ');
-        let zones = words.next().unwrap_or_default();
-        let known = words.filter(|beginning| digits.starts_with(beginning)).map(str::len).max();
-        if let Some(known) = known.filter(|known| *known > longest) {
-            (longest, found) = (known, zones);
-        }
-    }
-    found.split('&').filter(|zone| !zone.is_empty()).collect()
+    let known = ZONES.lines().flat_map(|line| {
+        let (zones, beginnings) = line.split_once(' ').unwrap_or_default();
+        let known = beginnings.split(' ').filter(|beginning| digits.starts_with(beginning));
+        known.map(move |beginning| (beginning.len(), zones))
+    });
+    let known: Vec<(usize, &'static str)> = known.collect();
+    let (Some((_, plan)), Some((_, area))) = (known.iter().min(), known.iter().max()) else {
+        return NumberZones::default();
+    };
+    NumberZones { names: area.split('&').collect(), whole_plan: plan == area }
 }
 
 fn digits(number: &E164) -> &str {
@@ -109,11 +118,35 @@ mod tests {
 
     #[test]
     fn the_longest_beginning_names_the_zones() {
-        assert_eq!(zones(&number("+14155550101")), ["America/Los_Angeles"]);
-        assert_eq!(zones(&number("+4930123456")), ["Europe/Berlin"]);
-        assert_eq!(zones(&number("+351912345678")).len(), 2, "the mainland and the Azores");
-        assert!(zones(&number("+18005550100")).len() > 20, "a number without an area may be anywhere in the plan");
-        assert!(zones(&number("+999123456789")).is_empty());
+        for (text, known) in [
+            ("+14155550101", "America/Los_Angeles"),
+            ("+18762550123", "America/Jamaica"),
+            ("+4930123456", "Europe/Berlin"),
+            ("+61212345678", "Australia/Sydney"),
+            ("+74951234567", "Europe/Moscow"),
+            ("+5511987654321", "America/Sao_Paulo"),
+        ] {
+            assert_eq!(zones(&number(text)).names, [known], "{text}");
+        }
+        // A mobile or toll-free number may be anywhere in its country or plan.
+        for (text, known, among) in [
+            ("+61412345678", 8, "Australia/Perth"),
+            ("+611800123456", 8, "Australia/Perth"),
+            ("+79131234567", 16, "Asia/Kamchatka"),
+            ("+34612345678", 2, "Atlantic/Canary"),
+            ("+351912345678", 2, "Atlantic/Azores"),
+            ("+593991234567", 2, "Pacific/Galapagos"),
+            ("+18005550100", 42, "Pacific/Honolulu"),
+        ] {
+            let zones = zones(&number(text));
+            assert_eq!(
+                (zones.names.len(), zones.names.contains(&among), zones.whole_plan),
+                (known, true, true),
+                "{text}"
+            );
+        }
+        assert!(!zones(&number("+12085550101")).whole_plan, "an area with two zones");
+        assert!(zones(&number("+999123456789")).names.is_empty());
     }
 
     #[test]

@@ -3,54 +3,167 @@
 /// Twilio's words for leaving, as a whole message.
 const WORDS: [&str; 8] = ["stop", "stopall", "unsubscribe", "cancel", "end", "quit", "revoke", "optout"];
 
-/// Within a sentence. Apostrophes are dropped, and `do not` reads as `dont`.
-const PHRASES: [&str; 33] = [
+/// Within a clause. Apostrophes are dropped, and `do not` reads as `dont`.
+const PHRASES: [&str; 46] = [
     "stop calling",
+    "quit calling",
     "dont call again",
     "dont call me again",
     "dont call me any more",
     "dont call me anymore",
+    "dont call this number again",
     "dont ever call",
+    "never call me again",
+    "never call this number again",
     "dont want any more calls",
-    "dont call list",
-    "never call me",
-    "no more calls",
-    "take me off your list",
-    "take me off the list",
-    "take me off this list",
-    "take my number off",
-    "remove me from your list",
-    "remove me from the list",
-    "remove my number",
-    "delete my number",
-    "nicht mehr anrufen",
-    "mich nicht mehr an",
-    "mich bitte nicht mehr an",
-    "keine anrufe mehr",
+    "want no more calls",
     "no me llame más",
+    "no me llames más",
     "no me llamen más",
     "no me vuelva a llamar",
+    "no me vuelvas a llamar",
     "no me vuelvan a llamar",
+    "no vuelva a llamarme",
+    "no vuelvan a llamarme",
     "deje de llamarme",
+    "deja de llamarme",
     "dejen de llamarme",
+    "no quiero más llamadas",
+    "quíteme de su lista",
     "ne mappelez plus",
+    "ne mappelle plus",
+    "ne me rappelez plus",
+    "ne me rappelle plus",
+    "ne nous appelez plus",
+    "ne nous rappelez plus",
+    "ne plus mappeler",
+    "ne plus me rappeler",
+    "ne plus être appelé",
+    "ne plus être appelée",
     "arrêtez de mappeler",
+    "arrête de mappeler",
+    "arrêtez de me rappeler",
+    "cessez de mappeler",
     "não me ligue mais",
     "não me liguem mais",
+    "não ligue mais",
+    "não liguem mais",
+    "pare de me ligar",
     "parem de me ligar",
+    "não quero mais ligações",
 ];
 
-/// At the end of a sentence; a longer one, such as "don't call me before nine", asks for less.
-const ENDINGS: [&str; 3] = ["dont call me", "dont call this number", "dont want to be called"];
+/// After a phrase, these words ask for less.
+const LIMITS: [&str; 25] = [
+    "before",
+    "until",
+    "till",
+    "unless",
+    "today",
+    "tonight",
+    "during",
+    "after",
+    "while",
+    "when",
+    "so early",
+    "so late",
+    "so much",
+    "so often",
+    "hoy",
+    "hasta",
+    "antes",
+    "tan",
+    "aujourdhui",
+    "avant",
+    "ce",
+    "si",
+    "hoje",
+    "até",
+    "tão",
+];
+/// May stand between a phrase and its limit.
+const CALLED: [&str; 5] = ["me ", "us ", "here ", "this number ", "my number "];
+
+/// At the end of a clause; a longer one, such as "don't call me before nine", asks for less.
+const ENDINGS: [&str; 17] = [
+    "dont call me",
+    "dont call us",
+    "dont call here",
+    "dont call this number",
+    "dont call my number",
+    "dont want to be called",
+    "dont want you to call me",
+    "dont want you calling me",
+    "never call me",
+    "never call us",
+    "never call here",
+    "never call this number",
+    "never call my number",
+    "lose my number",
+    "take my number off",
+    "remove my number",
+    "delete my number",
+];
+
+/// May follow an ending.
+const CLOSINGS: [&str; 13] = [
+    "please",
+    "again",
+    "ever",
+    "anymore",
+    "any more",
+    "at all",
+    "thanks",
+    "thank you",
+    "ok",
+    "okay",
+    "bye",
+    "goodbye",
+    "sir",
+];
+
+/// A clause that begins so asks for information, and never for an end of the calls.
+const QUESTIONS: [&str; 22] = [
+    "why",
+    "how come",
+    "did",
+    "do you",
+    "do i",
+    "do we",
+    "do they",
+    "does",
+    "am i",
+    "is my",
+    "should i",
+    "have you",
+    "have i",
+    "warum",
+    "wieso",
+    "weshalb",
+    "haben sie",
+    "bin ich",
+    "pourquoi",
+    "por qué",
+    "por que",
+    "est ce que",
+];
+/// With a question mark, a statement about someone is such a question, too.
+const TOLD_OF: [&str; 7] = ["you", "youre", "they", "he", "she", "sie", "ihr"];
+const FILLERS: [&str; 19] = [
+    "and", "but", "so", "well", "hey", "hi", "hello", "ok", "okay", "yes", "yeah", "oh", "wait", "sorry", "please",
+    "bitte", "und", "aber", "also",
+];
+/// A comma before these words does not end a clause.
+const JOINING: [&str; 10] = ["and", "but", "or", "then", "please", "und", "oder", "bitte", "y", "et"];
 
 /// Whether a text message asks for it.
 pub fn in_message(text: &str) -> bool {
-    is_word(text, &WORDS) || has_phrase(text)
+    is_word(text, &WORDS) || has_request(text)
 }
 
 /// Whether a person says it in a call. A lone "stop" counts in a call that was placed; a caller may mean the agent's speech.
 pub fn in_speech(said: &str, placed: bool) -> bool {
-    has_phrase(said) || (placed && is_word(said, &["stop"]))
+    has_request(said) || (placed && is_word(said, &["stop"]))
 }
 
 fn is_word(text: &str, words: &[&str]) -> bool {
@@ -59,17 +172,155 @@ fn is_word(text: &str, words: &[&str]) -> bool {
     words.contains(&word)
 }
 
-fn has_phrase(text: &str) -> bool {
-    text.split(['.', '!', '?', ';', '\n']).map(plain).any(|sentence| {
-        let padded = format!(" {sentence} ");
-        let has = |phrase: &&str| padded.contains(&format!(" {phrase} "));
-        !has(&"dont stop") && (PHRASES.iter().any(has) || ENDINGS.iter().any(|end| ends(&sentence, end)))
-    })
+fn has_request(text: &str) -> bool {
+    clauses(text).iter().any(Clause::is_request)
 }
 
-fn ends(sentence: &str, ending: &str) -> bool {
-    let sentence = sentence.trim_end_matches(" please");
-    sentence.strip_suffix(ending).is_some_and(|before| before.is_empty() || before.ends_with(' '))
+struct Clause {
+    /// [`plain`], with a blank before and after.
+    text: String,
+    /// It ends with a question mark.
+    asked: bool,
+}
+
+fn clauses(text: &str) -> Vec<Clause> {
+    let mut clauses: Vec<Clause> = Vec::new();
+    let mut goes_on = false;
+    for piece in text.split_inclusive(['.', '!', '?', ';', ',', '\n']) {
+        let (asked, words) = (piece.ends_with('?'), plain(piece));
+        match clauses.last_mut() {
+            Some(last) if goes_on && JOINING.iter().any(|joining| begins(&words, joining)) => {
+                *last = Clause { text: format!("{}{words} ", last.text), asked };
+            }
+            _ => clauses.push(Clause { text: format!(" {words} "), asked }),
+        }
+        goes_on = piece.ends_with(',');
+    }
+    clauses
+}
+
+impl Clause {
+    fn is_request(&self) -> bool {
+        let lets_go_on = self.has("dont stop") && !self.has("if you dont stop");
+        if lets_go_on || self.is_question() {
+            return false;
+        }
+        PHRASES.iter().any(|phrase| self.has_whole(phrase))
+            || ENDINGS.iter().any(|ending| self.ends_with(ending))
+            || (begins(self.start(), "no more calls") && self.ends_with("no more calls"))
+            || self.asks_for_the_list()
+            || self.asks_off_a_list()
+            || self.is_german_request()
+    }
+
+    fn has(&self, words: &str) -> bool {
+        self.text.contains(&format!(" {words} "))
+    }
+
+    fn has_any(&self, words: &[&str]) -> bool {
+        words.iter().any(|words| self.has(words))
+    }
+
+    fn has_whole(&self, phrase: &str) -> bool {
+        let Some((before, after)) = self.text.split_once(&format!(" {phrase} ")) else { return false };
+        let after = CALLED.iter().find_map(|called| after.strip_prefix(called)).unwrap_or(after);
+        !LIMITS.iter().any(|limit| begins(after, limit)) && !is_told_of_someone(before, phrase)
+    }
+
+    fn ends_with(&self, ending: &str) -> bool {
+        let before = self.unclosed().strip_suffix(ending);
+        before.is_some_and(|before| before.ends_with(' ') && !is_told_of_someone(before, ending))
+    }
+
+    /// Without the words that may follow a request.
+    fn unclosed(&self) -> &str {
+        let mut rest = self.text.trim_end();
+        while let Some(shorter) = CLOSINGS.iter().find_map(|closing| rest.strip_suffix(closing)?.strip_suffix(' ')) {
+            rest = shorter;
+        }
+        rest
+    }
+
+    /// Without fillers.
+    fn start(&self) -> &str {
+        let mut rest = self.text.trim();
+        while let Some(shorter) = FILLERS.iter().find_map(|filler| rest.strip_prefix(filler)?.strip_prefix(' ')) {
+            rest = shorter;
+        }
+        rest
+    }
+
+    fn is_question(&self) -> bool {
+        let start = self.start();
+        let is = |beginnings: &[&str]| beginnings.iter().any(|beginning| begins(start, beginning));
+        let is_repeated = self.has_any(&["told you", "tell you", "asked you"]);
+        !is_repeated && ((is(&QUESTIONS) && !is(&["why dont you"])) || (self.asked && is(&TOLD_OF)))
+    }
+
+    fn asks_for_the_list(&self) -> bool {
+        let Some((before, _)) = self.text.split_once(" dont call list ") else { return false };
+        let has = |words: &[&str]| before.split(' ').any(|word| words.contains(&word));
+        !has(&["off", "from"]) && (has(&["put", "add", "place"]) || (!self.asked && has(&["on"])))
+    }
+
+    /// "Take me off your call list", and neither "off the waiting list" nor "off the list for Tuesday".
+    fn asks_off_a_list(&self) -> bool {
+        const OBJECTS: [&[&str]; 7] = [
+            &["me"],
+            &["us"],
+            &["my", "number"],
+            &["my", "phone", "number"],
+            &["my", "name"],
+            &["this", "number"],
+            &["this", "phone", "number"],
+        ];
+        const KINDS: [&str; 9] =
+            ["call", "calling", "calls", "phone", "contact", "contacts", "mailing", "marketing", "telemarketing"];
+        let words: Vec<&str> = self.unclosed().split_whitespace().collect();
+        let verbs = words.iter().enumerate().filter(|(_, word)| ["take", "remove", "delete", "get"].contains(word));
+        verbs.filter_map(|(at, _)| words.get(at + 1..)).any(|rest| {
+            let rest = OBJECTS.iter().find_map(|object| rest.strip_prefix(*object));
+            let rest = rest.and_then(|rest| match rest {
+                ["off" | "out", "of", rest @ ..] | ["off" | "from", rest @ ..] => Some(rest),
+                _ => None,
+            });
+            let Some([of @ ("your" | "the" | "this" | "that" | "any" | "all"), rest @ ..]) = rest else { return false };
+            let kinds = rest.iter().take_while(|word| KINDS.contains(word)).count();
+            match rest.get(kinds..) {
+                Some(["list" | "lists" | "database" | "system" | "records"]) => true,
+                Some(["list" | "lists", next, ..]) => *of == "your" && !["for", "of"].contains(next),
+                _ => false,
+            }
+        })
+    }
+
+    fn is_german_request(&self) -> bool {
+        if self.has_any(&["heute", "morgen"]) {
+            return false;
+        }
+        let to_here = self.has_any(&["mich", "uns", "hier", "nummer"]);
+        let is_called = self.has_any(&["rufen", "ruft", "ruf"])
+            && !self.has_any(&["wir rufen", "sie rufen", "die rufen", "ihr ruft", "er ruft", "sie ruft"]);
+        let wants = self.has_any(&["will", "wollen", "möchte", "möchten", "wünsche", "bitte"]);
+        (is_called && self.has("nicht mehr an"))
+            || (self.has("nicht mehr anrufen") && (to_here || begins(self.start(), "nicht mehr anrufen")))
+            || (self.has("nicht mehr angerufen werden") && wants)
+            || (self.has("keine anrufe mehr") && (wants || begins(self.start(), "keine anrufe mehr")))
+    }
+}
+
+fn begins(text: &str, words: &str) -> bool {
+    text.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Whether it tells who does not call, as "you never call me" does.
+fn is_told_of_someone(before: &str, phrase: &str) -> bool {
+    let told = ["dont call", "dont ever call", "never call"].iter().any(|told| phrase.starts_with(told));
+    told && match before.split_whitespace().next_back() {
+        Some("you") => !phrase.ends_with("again"),
+        Some(who) => ["i", "he", "she", "we", "they", "people", "who"].contains(&who),
+        None => false,
+    }
 }
 
 /// Lower case, words with single blanks between them, no punctuation.
@@ -109,6 +360,27 @@ mod tests {
             "No me llamen más, por favor.",
             "Ne m'appelez plus",
             "Não me ligue mais.",
+            "Never call this number again.",
+            "Never call me again!",
+            "Take me off your call list",
+            "Can you please take me off your list?",
+            "Can you remove my number from your list, please?",
+            "Could you stop calling me?",
+            "Why don't you stop calling me?",
+            "How many times do I have to tell you to stop calling me?",
+            "If you don't stop calling me I will complain.",
+            "Stop calling me, I'm not interested.",
+            "Please take me off the list, I am not interested.",
+            "I'd like you to never call me again.",
+            "No more calls, please.",
+            "Rufen Sie hier nicht mehr an!",
+            "Bitte nicht mehr anrufen.",
+            "Ich möchte, dass Sie mich nicht mehr anrufen.",
+            "Ich will nicht mehr angerufen werden",
+            "Ich möchte keine Anrufe mehr.",
+            "Ne me rappelez plus",
+            "Merci de ne plus m’appeler.",
+            "Por favor, no vuelva a llamarme.",
         ] {
             assert!(in_speech(said, false), "{said}");
         }
@@ -118,6 +390,29 @@ mod tests {
             "You should never call methods like this.",
             "Please don't stop calling me.",
             "Call me again tomorrow.",
+            "You never call me back!",
+            "You never call me.",
+            "How come you don't call me?",
+            "Why did you stop calling?",
+            "So why did you stop calling me?",
+            "You don't call me anymore?",
+            "Please don't call me again until Monday.",
+            "Stop calling me so early.",
+            "Please remove my number and put in the new one.",
+            "Please remove my number, and put in the new one.",
+            "Did you remove my number?",
+            "Can you take me off the list for Tuesday's class?",
+            "Take me off the waiting list.",
+            "Take me off the do-not-call list, please.",
+            "Am I on your do-not-call list?",
+            "Why am I getting no more calls from you?",
+            "Ich kann Sie heute nicht mehr anrufen",
+            "Ich kann Sie nicht mehr anrufen",
+            "Das geht mich nicht mehr an",
+            "Rufen Sie mich heute nicht mehr an.",
+            "Warum rufen Sie mich nicht mehr an?",
+            "Sie rufen mich gar nicht mehr an!",
+            "Ich bekomme keine Anrufe mehr.",
         ] {
             assert!(!in_speech(said, true), "{said}");
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Deadline, Error, Result,
-    actions::ToolConfig,
+    actions::{ActionTool, ToolConfig},
     cut::fit,
     described::Described,
     models::{
@@ -16,7 +16,7 @@ use crate::{
         ToolEffect, ToolId, ToolName, Transfer, TransferOutcome, Undelivered,
     },
     store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
-    tool::RecipientOutcome,
+    tool::{RecipientOutcome, arguments::significant},
 };
 
 /// Executions in a record, the newest ones: pages, and executions per page.
@@ -216,7 +216,8 @@ impl CallReceipt {
             returned_as: record.call.as_ref().and_then(|call| call.transfer.as_ref()?.returned_as.clone()),
         };
         for (place, execution) in record.executions.iter().enumerate().rev() {
-            let mut line = ReceiptLine::of(execution, tools.get(&execution.tool_id).copied());
+            let tool = tools.get(&execution.tool_id).copied();
+            let mut line = ReceiptLine::of(execution, tool);
             line.take_back(execution, undelivered);
             let group = match line.status {
                 ExecutionStatus::Replayed if !record.complete || has_original(&record.executions, place) => continue,
@@ -242,7 +243,7 @@ impl CallReceipt {
                     line.reason = Some("It waits for its turn, or is at work.".to_owned());
                     &mut receipt.not_done
                 }
-                ExecutionStatus::ReadBack if is_settled(execution, record.executions.get(..place)) => continue,
+                ExecutionStatus::ReadBack if is_settled(execution, record.executions.get(..place), tool) => continue,
                 ExecutionStatus::ReadBack => {
                     line.reason = Some("The caller heard the request and did not confirm it.".to_owned());
                     &mut receipt.not_done
@@ -339,12 +340,16 @@ fn effect_of(tool: &Tool) -> Option<ToolEffect> {
     ToolConfig::stored(tool).ok().map(|config| config.effect())
 }
 
-/// Whether the request was made again later: it acted, or was read back anew.
-fn is_settled(request: &Execution, later: Option<&[Execution]>) -> bool {
+/// Whether the request was made again later, in any spelling: it acted, or was read back anew.
+fn is_settled(request: &Execution, later: Option<&[Execution]>, tool: Option<&Tool>) -> bool {
+    let tool = tool.and_then(|tool| ActionTool::of_row(tool).ok());
+    let heard = |execution: &Execution| match &tool {
+        Some(tool) => tool.consented_in_history(&execution.arguments),
+        None => significant(&execution.arguments),
+    };
+    let asked = heard(request);
     let again = |later: &Execution| {
-        later.arguments == request.arguments
-            && has_tool_and_recipients(later, request)
-            && later.status != ExecutionStatus::Limited
+        has_tool_and_recipients(later, request) && later.status != ExecutionStatus::Limited && heard(later) == asked
     };
     later.is_some_and(|later| later.iter().any(again))
 }

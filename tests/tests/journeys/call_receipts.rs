@@ -214,6 +214,34 @@ async fn a_request_that_the_caller_did_not_confirm_is_not_done() {
 }
 
 #[tokio::test]
+async fn a_request_that_the_caller_confirmed_in_another_spelling_is_done() {
+    let (world, sms, _) = world().await;
+    let transfer = json!({
+        "type": "transfer_call", "label": "To the desk",
+        "target": {"type": "number", "number": phone(5)}, "messageStrategy": "summary",
+    });
+    let transfer = world.create(&transfer).await.expect(201)["id"].as_str().unwrap().to_owned();
+    let hash = |number: u32| CallerHash::of(world.home.organization_id.parse().unwrap(), &phone(number));
+    let to = |numbers: &[u32]| numbers.iter().map(|number| hash(*number)).collect::<Vec<_>>();
+    let ask = |tool: &str, arguments: Value, numbers: &[u32]| {
+        execution(&world, tool, "read_back", &json!({"arguments": arguments, "recipients": to(numbers)}))
+    };
+    let act = |tool: &str, arguments: Value, numbers: &[u32]| {
+        execution(&world, tool, "succeeded", &json!({"arguments": arguments, "recipients": to(numbers)}))
+    };
+    let hidden = "[phone number]";
+    ask(&sms, json!({"text": "at seven", "recipients": [hidden, hidden]}), &[2, 3]);
+    let sent = act(&sms, json!({"text": " at seven ", "recipients": [hidden, hidden], "extra": "[ignored]"}), &[3, 2]);
+    ask(&transfer, json!({"summary": "Wants the desk"}), &[]);
+    let passed = act(&transfer, json!({"summary": "The caller asks for the desk"}), &[]);
+    let left = ask(&sms, json!({"text": "at eight", "recipients": [hidden]}), &[2]);
+    act(&sms, json!({"text": "at eight", "recipients": [hidden]}), &[3]);
+    let answer = receipt(&world).await;
+    assert_eq!(ids(&answer["not_done"]), [&left], "{answer}");
+    assert_eq!(ids(&answer["done"])[..2], [&sent, &passed], "{answer}");
+}
+
+#[tokio::test]
 async fn a_tool_of_the_start_without_a_record_is_unknown() {
     let (world, sms, _) = world().await;
     let [lost, waiting] = [Uuid::now_v7().to_string(), execution(&world, &sms, "queued", &json!({}))];

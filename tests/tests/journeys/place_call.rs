@@ -160,6 +160,48 @@ async fn nobody_is_called_against_a_rule_and_the_answer_names_it() {
     assert_eq!(placed(&world).len(), 1);
 }
 
+/// Two hours around now on one day of one of the zones, which have no daylight saving, and this zone.
+fn two_hours(zones: [(&str, i64); 2]) -> (Value, &str) {
+    let hour = |offset: i64| (Timestamp::now().as_seconds() / 3_600 + offset).rem_euclid(24);
+    let (zone, from) =
+        zones.map(|(zone, offset)| (zone, hour(offset))).into_iter().find(|(_, hour)| *hour < 22).unwrap();
+    (json!({"from": format!("{from:02}:00"), "until": format!("{:02}:00", from + 2)}), zone)
+}
+
+#[tokio::test]
+async fn the_time_zone_decides_for_a_number_that_tells_no_area() {
+    let world = world().await;
+    let (american, guam) = two_hours([("Pacific/Guam", 10), ("America/Phoenix", -7)]);
+    let (australian, brisbane) = two_hours([("Australia/Brisbane", 10), ("Australia/Perth", 8)]);
+    let (toll_free, mobile) = ("+18005550100", "+61412345678");
+    for (to, hours, zone) in [
+        (toll_free, &american, Value::Null),
+        (toll_free, &american, json!("Europe/Berlin")),
+        (mobile, &australian, Value::Null),
+        (mobile, &australian, json!("Asia/Tokyo")),
+    ] {
+        let mut changes = json!({"label": format!("Call {to} in {zone}"), "hours": hours});
+        if !zone.is_null() {
+            changes["time_zone"] = zone;
+        }
+        let closed = tool(&world, &changes).await;
+        let told = sentence(&place(&world, &closed, &json!({"to": to})).await);
+        assert!(told.contains("too far apart") && told.contains("Set time_zone to one of them"), "{told}");
+    }
+    // The number's own area counts, not the tool's zone.
+    let own = json!({"label": "Call Tokyo", "hours": &american, "time_zone": "Europe/Berlin"});
+    let area = tool(&world, &own).await;
+    let told = sentence(&place(&world, &area, &json!({"to": "+81312345678"})).await);
+    assert!(told.contains("Asia/Tokyo"), "{told}");
+    assert_eq!(placed(&world).len(), 0);
+    for (to, hours, zone) in [(toll_free, &american, guam), (mobile, &australian, brisbane)] {
+        let open = tool(&world, &json!({"label": format!("Call {to}"), "hours": hours, "time_zone": zone})).await;
+        let answer = place(&world, &open, &json!({"to": to})).await.expect(200);
+        assert_eq!(answer["answer"]["success"], true, "{answer}");
+    }
+    assert_eq!(placed(&world).len(), 2);
+}
+
 #[tokio::test]
 async fn quotas_hold_for_the_number_and_for_the_person() {
     let world = world().await;

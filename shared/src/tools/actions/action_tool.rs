@@ -121,6 +121,16 @@ impl ActionTool {
         arguments::significant(&arguments)
     }
 
+    /// [`ActionTool::consented`], as the redacted history has it. It hides the recipients of messages.
+    pub fn consented_in_history(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        let checked = self.check(arguments).map(|checked| checked.arguments);
+        let mut heard = checked.unwrap_or_else(|_| arguments.clone());
+        if let ToolAction::Sms(_) = self.action {
+            heard.remove("recipients");
+        }
+        self.consented(&heard, &Conversation::default())
+    }
+
     /// The parts of the effect with claims of their own; empty if the effect is indivisible.
     pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let parts = self.action.parts(checked, conversation).into_iter();

@@ -1,6 +1,6 @@
 //! Hours of the day in which a tool may act: `{"from": "09:00", "until": "20:00", "days"?: ["mon", …]}`.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::{ToSpan, Zoned, civil::Weekday, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -134,10 +134,31 @@ impl Hours {
         })
     }
 
+    /// Whether a moment of the next days is within the hours in all zones.
+    pub(super) fn can_hold(&self, after: Timestamp, zones: &[TimeZone]) -> bool {
+        zones.iter().any(|zone| {
+            let next = |after: &Timestamp| self.next_beginning(*after, zone).map(|begins| moment(&begins));
+            std::iter::successors(next(&after), next)
+                .take(8)
+                .any(|begins| zones.iter().all(|zone| self.hold(begins, zone)))
+        })
+    }
+
     fn hold_on(&self, weekday: Weekday) -> bool {
         let named = DAYS.iter().find(|(_, day)| *day == weekday).map(|(name, _)| *name);
         self.days.is_empty() || self.days.iter().any(|listed| Some(listed.as_str()) == named)
     }
+}
+
+fn moment(zoned: &Zoned) -> Timestamp {
+    Timestamp::from_millis(zoned.timestamp().as_millisecond())
+}
+
+/// Whether the clocks of two zones agree for a year, as those of Sydney and Melbourne do.
+pub(super) fn have_the_same_clock(from: Timestamp, one: &TimeZone, other: &TimeZone) -> bool {
+    const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+    let offset = |at, zone| by_the_clock(at, zone).map(|(local, _)| local.offset());
+    (0..12).map(|months| from.plus(MONTH * months)).all(|at| offset(at, one) == offset(at, other))
 }
 
 /// The moment in the zone, and its minutes since midnight as the clock shows them.
@@ -233,6 +254,37 @@ mod tests {
             (&hours, "2026-10-25T08:00:00Z", true),
         ] {
             assert_eq!(hours.hold(at.parse().unwrap(), &zone), held, "{at}");
+        }
+    }
+
+    #[test]
+    fn distant_zones_share_hours_that_are_long_enough() {
+        let zones = |names: &[&str]| names.iter().map(|name| TimeZone::get(name).unwrap()).collect::<Vec<_>>();
+        let (coasts, pacific) = (["America/New_York", "America/Los_Angeles"], ["Asia/Sakhalin", "America/New_York"]);
+        for (hours, zones, shared) in [
+            (json!({"from": "09:00", "until": "20:00"}), zones(&coasts), true),
+            (json!({"from": "09:00", "until": "11:00"}), zones(&coasts), false),
+            (json!({"from": "09:00", "until": "20:00"}), zones(&["Europe/Berlin", "Pacific/Honolulu"]), false),
+            // Sunday evening in New York is Monday morning there.
+            (json!({"from": "09:00", "until": "20:00", "days": ["mon", "tue"]}), zones(&pacific), true),
+            (json!({"from": "09:00", "until": "20:00", "days": ["mon"]}), zones(&pacific), false),
+            (json!({"from": "09:00", "until": "09:01", "days": ["sun"]}), zones(&["Europe/Berlin"]), true),
+        ] {
+            let can = read(&hours).unwrap().can_hold("2026-11-27T12:00:00Z".parse().unwrap(), &zones);
+            assert_eq!(can, shared, "{hours} {zones:?}");
+        }
+    }
+
+    #[test]
+    fn clocks_are_the_same_only_if_daylight_saving_is() {
+        let winter = "2026-11-27T12:00:00Z".parse().unwrap();
+        for (one, other, same) in [
+            ("Australia/Sydney", "Australia/Melbourne", true),
+            ("Australia/Brisbane", "Australia/Sydney", false),
+            ("Europe/Madrid", "Africa/Lagos", false),
+        ] {
+            let [one, other] = [one, other].map(|zone| TimeZone::get(zone).unwrap());
+            assert_eq!(have_the_same_clock(winter, &one, &other), same, "{one:?} {other:?}");
         }
     }
 

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The agent gets `call_reason` and the variables as variables of the call. `hours` are the person's own: they must hold in
-//! every zone in which the number may be ([`numbering::zones`]); `time_zone` stands in where none is known. Days of the quotas
-//! are UTC, and `per_person_and_day` counts the calls of all tools of the organization.
+//! every zone in which the number may be ([`numbering::zones`]). `time_zone` stands in where none is known, and decides among
+//! the zones of a whole country. Days of the quotas are UTC; `per_person_and_day` counts the calls of all tools of the
+//! organization.
 //!
 //! Not verified against the live service: an empty `voicemailMessage` hangs up.
 
@@ -22,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ActionCall, ActionClients, Attempt, Parameter,
-    hours::{Hours, read_time_zone},
+    hours::{Hours, have_the_same_clock, read_time_zone},
     no_request::{NoRequest, NotRun},
     parameters::{Place, object, parameter, parameters},
     sms,
@@ -347,14 +348,26 @@ impl PlaceCall {
         numbering::never_called(person)
             .map_err(|why| refusal(Fault::Model, format!("the number {why}, which is never called.")))?;
         let known = numbering::zones(person);
-        let named = if known.is_empty() { self.time_zone.as_deref().into_iter().collect() } else { known };
-        let zones: Vec<TimeZone> = named.iter().filter_map(|zone| TimeZone::get(zone).ok()).collect();
+        let mut zones: Vec<TimeZone> = known.names.iter().filter_map(|zone| TimeZone::get(zone).ok()).collect();
+        if let Some(own) = self.time_zone.as_deref().and_then(|zone| TimeZone::get(zone).ok())
+            && (zones.is_empty() || (known.whole_plan && zones.iter().any(|zone| have_the_same_clock(now, zone, &own))))
+        {
+            zones = vec![own];
+        }
         if zones.is_empty() {
             let sentence = "the time zone of the number is not known. Set time_zone in the tool.";
             return Err(refusal(Fault::Configuration, sentence));
         }
         match zones.iter().find(|zone| !self.hours.hold(now, zone)) {
             None => Ok(()),
+            Some(_) if zones.len() > 1 && !self.hours.can_hold(now, &zones) => {
+                let choice = if known.whole_plan { "time_zone to one of them, or " } else { "" };
+                let sentence = format!(
+                    "the number may be in time zones too far apart for calls {}. Set {choice}longer hours in the tool.",
+                    self.hours
+                );
+                Err(refusal(Fault::Configuration, sentence))
+            }
             Some(zone) => {
                 let zone = zone.iana_name().unwrap_or_default();
                 let hours = &self.hours;
