@@ -252,7 +252,7 @@ mod tests {
         let frames = Frames::default();
         let writer = frames.clone();
         let work = async move {
-            sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_secs(1)).await;
             writer.data(&1);
             Ok(())
         };
