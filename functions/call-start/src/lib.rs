@@ -153,7 +153,7 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
         Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
         Ok(Claim::Completed(_) | Claim::Unknown { .. }) => {
             tracing::warn!(phone_number.id = %number.id, "a late repetition of an unanswered incoming call was ignored");
-            return Ok(Reply::twiml(twiml::fallback(number.fallback_number.as_ref())));
+            return Ok(Reply::twiml(fallback(&number, &incoming)));
         }
         // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
         Ok(Claim::Running) => None,
@@ -182,7 +182,7 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
     let asks = CreatedCall { name: &incoming.call_sid, variables: &early.variables, first_message: None };
     let asked = ask_vapi(deps, &incoming, creation, asks, form, deadline.at_most(VAPI_WITHIN));
     let (answered, tools) = join!(asked, tools);
-    let fallback = answered.is_err();
+    let falls_back = answered.is_err();
     // A call that a twin of the request has begun is counted there.
     let counts = ticket.is_some() || unclaimed;
     let complete = tools.is_some() && !unclaimed;
@@ -210,7 +210,7 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
         Err(failure) => {
             early.give_up(deps, &number, handing_over()).await;
             tracing::error!(phone_number.id = %number.id, "VAPI could not take a call: {}", error::chain(&failure));
-            (twiml::fallback(number.fallback_number.as_ref()), None)
+            (fallback(&number, &incoming), None)
         }
     };
     let within = aside(writes_until);
@@ -221,8 +221,8 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
         }
     };
     let (started, ()) = join!(started, record(deps, ticket, &twiml, within));
-    if fallback || counts {
-        telemetry::call_answered(answer_of(fallback, complete && started));
+    if falls_back || counts {
+        telemetry::call_answered(answer_of(falls_back, complete && started));
     }
     Ok(Reply::twiml(twiml))
 }
@@ -294,13 +294,17 @@ async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
         Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
             tracing::error!("the organization of an incoming call could not be checked: {}", error::chain(&error));
             telemetry::call_answered("fallback");
-            Ok(Reply::twiml(twiml::fallback(None)))
+            Ok(Reply::twiml(twiml::fallback(None, None)))
         }
         refused => {
             tokio::time::sleep(at.remaining()).await;
             Err(refused)
         }
     }
+}
+
+fn fallback(number: &PhoneNumber, incoming: &Incoming) -> String {
+    twiml::fallback(number.fallback_number.as_ref(), twiml::caller_id(&incoming.caller, &number.number))
 }
 
 async fn claim(deps: &Deps, request: &[&str], incoming: &Incoming, deadline: Deadline) -> Result<Claim> {

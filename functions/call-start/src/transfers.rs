@@ -11,7 +11,7 @@ use shared::{
     Deadline, Error, Result, error,
     http::{Asks, Found, Ids, Reply, Request, Wanted, operation},
     idempotency::Claim,
-    models::{Call, CallId, E164, PhoneNumber, PhoneNumberId, ReturningTransfer, Timestamp, TransferOutcome},
+    models::{Call, CallId, PhoneNumber, PhoneNumberId, ReturningTransfer, Timestamp, TransferOutcome},
     telemetry,
 };
 
@@ -19,7 +19,7 @@ use crate::{
     ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, WRITES_WITHIN, admitted, aside, ask_vapi,
     begun, claim, creates_calls, creation, describe_twiml,
     early::{Early, changes_nothing},
-    on_call_start, record, refuse, release, start, started,
+    fallback, on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
     twiml::{self, Dial},
 };
@@ -90,7 +90,7 @@ pub(crate) async fn ring_next(
         Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
         Ok(Claim::Completed(_) | Claim::Unknown { .. }) => {
             tracing::warn!(call.id = %call.id, "a late repetition of an unanswered request about a transfer was ignored");
-            return Ok(Reply::twiml(twiml::fallback(number.fallback_number.as_ref())));
+            return Ok(Reply::twiml(fallback(&number, &incoming)));
         }
         // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
         Ok(Claim::Running) => None,
@@ -218,13 +218,12 @@ impl Line<'_> {
         let Some(next) = transfer.ring(Timestamp::now()) else { return self.unanswered(transfer, known).await };
         let base = format!("{}/api/phone-number/{}/transfers/{}", self.deps.public_url, self.number.id, self.call.id);
         let (action, briefing) = (format!("{base}?rang={}", rang + 1), format!("{base}/briefing"));
-        let shows_caller = self.call.caller_phone_number.parse::<E164>().is_ok_and(|caller| !caller.is_withheld());
         let dial = Dial {
             to: &next,
             seconds: transfer.ring_seconds,
             action: &action,
             briefing: transfer.briefing.is_some().then_some(&briefing),
-            caller_id: (!shows_caller).then_some(&self.number.number),
+            caller_id: twiml::caller_id(&self.call.caller_phone_number, &self.number.number),
         };
         Step::noting(dial.twiml(), transfer, known)
     }
@@ -312,6 +311,6 @@ impl Line<'_> {
     fn fallback(&self, why: &str) -> String {
         tracing::error!(call.id = %self.call.id, "a transferred call could not go on: {why}");
         telemetry::call_answered("fallback");
-        twiml::fallback(self.number.fallback_number.as_ref())
+        fallback(self.number, self.incoming)
     }
 }

@@ -104,16 +104,13 @@ pub struct Dial<'a> {
     pub seconds: u16,
     pub action: &'a str,
     pub briefing: Option<&'a str>,
-    /// The number that is shown; without it the caller's.
+    /// See [`caller_id`].
     pub caller_id: Option<&'a E164>,
 }
 
 impl Dial<'_> {
     pub fn twiml(&self) -> String {
-        let caller_id = match self.caller_id {
-            Some(number) => format!(r#" callerId="{}""#, escape(number.as_str())),
-            None => String::new(),
-        };
+        let caller_id = caller_id_attribute(self.caller_id);
         let url = self.briefing.map(|url| format!(r#" url="{}""#, escape(url))).unwrap_or_default();
         let to = match self.to {
             DialDestination::Number(number) => format!("<Number{url}>{}</Number>", escape(number.as_str())),
@@ -142,10 +139,21 @@ fn response(verbs: &str) -> String {
     format!(r#"<?xml version="1.0" encoding="UTF-8"?><Response>{verbs}</Response>"#)
 }
 
+/// The number that a `<Dial>` shows in place of the caller's. Twilio dials no phone for a client, a SIP address or a withheld
+/// number without one (<https://www.twilio.com/docs/api/errors/13214>).
+pub fn caller_id<'a>(caller: &str, called: &'a E164) -> Option<&'a E164> {
+    let shows_caller = caller.parse::<E164>().is_ok_and(|caller| !caller.is_withheld());
+    (!shows_caller).then_some(called)
+}
+
+fn caller_id_attribute(number: Option<&E164>) -> String {
+    number.map(|number| format!(r#" callerId="{}""#, escape(number.as_str()))).unwrap_or_default()
+}
+
 /// The fallback when VAPI cannot take the call: dials the fallback number, or says a sentence.
-pub fn fallback(number: Option<&E164>) -> String {
+pub fn fallback(number: Option<&E164>, caller_id: Option<&E164>) -> String {
     let verbs = match number {
-        Some(number) => format!("<Dial>{}</Dial>", escape(number.as_str())),
+        Some(number) => format!("<Dial{}>{}</Dial>", caller_id_attribute(caller_id), escape(number.as_str())),
         None => {
             "<Say>We are sorry, we cannot take your call just now. Please call again in a few minutes.</Say><Hangup/>"
                 .to_owned()
@@ -246,11 +254,17 @@ mod tests {
 
     #[test]
     fn the_fallback_dials_somebody_or_says_a_sentence() {
-        let number = "+15550100001".parse().unwrap();
-        for twiml in [fallback(Some(&number)), fallback(None)] {
+        let (number, called) = ("+15550100001".parse().unwrap(), "+15005550006".parse().unwrap());
+        let dialled = |caller| fallback(Some(&number), caller_id(caller, &called));
+        for twiml in [dialled("+14155550101"), dialled("anonymous"), fallback(None, None)] {
             assert!(read(&twiml).unwrap().stream.is_none());
         }
-        assert!(fallback(Some(&number)).contains("<Dial>+15550100001</Dial>"));
-        assert!(fallback(None).contains("<Say>") && fallback(None).contains("<Hangup/>"));
+        assert!(dialled("+14155550101").contains("<Dial>+15550100001</Dial>"));
+        for caller in ["client:browser", "sip:ana@example.com", "anonymous", "+266696687"] {
+            let dial = r#"<Dial callerId="+15005550006">+15550100001</Dial>"#;
+            assert!(dialled(caller).contains(dial), "{caller}");
+        }
+        let sorry = fallback(None, Some(&called));
+        assert!(sorry.contains("<Say>") && sorry.contains("<Hangup/>"));
     }
 }

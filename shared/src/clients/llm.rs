@@ -39,7 +39,7 @@ pub use self::{
 use self::{
     account::{Key, TokenOwner, Whose},
     refusal::Private,
-    rejected_parameters::{RejectedByModel, RejectedParameters},
+    rejected_parameters::RejectedByModel,
     streaming::{Opened, Reading},
 };
 use super::{
@@ -148,13 +148,11 @@ impl<'a> Body<'a> {
             model,
             messages: conversation::in_order(messages),
             temperature: (!without.temperature).then_some(temperature),
-            max_tokens: max_tokens.filter(|_| {
-                without == RejectedParameters { temperature: without.temperature, ..RejectedParameters::default() }
-            }),
+            max_tokens: max_tokens.filter(|_| !without.former_name && !without.max_tokens),
             max_completion_tokens: max_tokens.filter(|_| without.former_name && !without.max_tokens),
             tools,
             stream: streams.then_some(true),
-            stream_options: streams.then_some(StreamOptions { include_usage: true }),
+            stream_options: (streams && !without.stream_options).then_some(StreamOptions { include_usage: true }),
         }
     }
 }

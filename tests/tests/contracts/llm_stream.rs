@@ -1,7 +1,13 @@
 //! The LLM client's streams: split at any byte, and every kind of end.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
-use axum::{Router, body::Body, response::Response, routing::post};
+use axum::{
+    Json, Router,
+    body::Body,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::post,
+};
 use futures_util::{StreamExt, stream};
 use local::standins::{Fault, llm::Turn};
 use serde_json::{Value, json};
@@ -240,6 +246,37 @@ async fn a_stream_that_does_not_begin_is_asked_for_again() {
     llm.inject(chat(Fault::status(402)));
     let error = streamed(&client, &account, ample()).await.1.unwrap_err();
     assert_eq!(error.reason(), Some(Reason::NoCredit));
+}
+
+/// Mistral refuses `stream_options`, and reports the usage with the last chunk without being asked.
+#[tokio::test]
+async fn a_service_that_takes_no_stream_options_is_asked_without_them_from_then_on() {
+    let routes = post(|Json(body): Json<Value>| async move {
+        if body.get("stream_options").is_some() {
+            let refusal = json!({"object": "error", "type": "invalid_request_error", "message": {"detail": [{
+                "type": "extra_forbidden", "loc": ["body", "stream_options", "include_usage"],
+                "msg": "Extra inputs are not permitted",
+            }]}});
+            return (StatusCode::UNPROCESSABLE_ENTITY, Json(refusal)).into_response();
+        }
+        let end = json!({
+            "id": "cmpl-1", "object": "chat.completion.chunk", "model": MODEL,
+            "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15},
+        });
+        let events = format!("{}data: {end}\n\ndata: [DONE]\n\n", text("Zoë"));
+        ([("content-type", "text/event-stream")], events).into_response()
+    });
+    let server = Server::start(Router::new().fallback_service(routes)).await;
+    let (client, account) = (client(&[]), keyed(&server.url));
+    for _ in 0..2 {
+        let (texts, end) = streamed(&client, &account, ample()).await;
+        let answer = end.unwrap();
+        assert_eq!((texts.concat(), answer.finish), ("Zoë".to_owned(), Finish::Stop));
+        assert_eq!((answer.usage.total_tokens, answer.usage.estimated), (15, false));
+    }
+    let asked: Vec<_> = server.seen().iter().map(|seen| seen.body.contains("stream_options")).collect();
+    assert_eq!(asked, [true, false, false]);
 }
 
 /// A gateway without streaming answers as a whole.

@@ -1,6 +1,7 @@
 //! POST /api/phone-number/{id}/incoming: a call comes in, and its tools inform the model.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod fallback;
 mod lost_answers;
 mod queues;
 
@@ -286,37 +287,6 @@ async fn a_call_whose_answer_is_not_known_is_taken_again_at_once_and_never_later
         assert!(late.body.as_str().unwrap().contains("<Say>"), "{}", late.body);
         assert_eq!((asked_for_twiml(&world), world.aws.messages("start-tools").len()), (2, 2), "after {hours} hours");
     }
-}
-
-#[tokio::test]
-async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
-    let crm = crm();
-    let world = world(&crm).await;
-    lookup(&world, &crm, "customer").await;
-    for (number, said) in [(Value::Null, "<Say>"), (json!(phone(9)), "<Dial>+14155550109</Dial>")] {
-        world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"fallback_number": number}));
-        for fault in [
-            Fault::status(500).times(9),
-            Fault::status(404),
-            Fault::status(429).with_header("retry-after", "60"),
-            Fault::body(json!({"message": "no TwiML"})),
-            Fault::drop_before().times(9),
-            Fault::drop_after().times(9),
-            Fault::delay(5_000).times(9),
-        ] {
-            world.vapi.inject(fault);
-            let call = world.caller(&phone(1));
-            // In place of VAPI's ten seconds: the rest of the function's time.
-            let answer = world.send("call-start", &world.incoming(&call).within(Duration::from_secs(2))).await;
-            let twiml = answer.body.as_str().unwrap();
-            assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"));
-            assert!(twiml.contains(said), "{twiml}");
-            // Twilio's repeat hears the same.
-            world.vapi.clear_faults();
-            assert_eq!(world.send("call-start", &world.incoming(&call)).await.body.as_str(), Some(twiml));
-        }
-    }
-    assert!(world.aws.rows("calls").is_empty() && world.aws.messages("start-tools").is_empty());
 }
 
 #[tokio::test]

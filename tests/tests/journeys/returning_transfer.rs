@@ -47,8 +47,13 @@ impl Transfer {
     }
 
     async fn in_world(world: World, rule: &Value) -> Self {
+        let caller = phone(1);
+        Self::of_caller(world, rule, &caller).await
+    }
+
+    async fn of_caller(world: World, rule: &Value, caller: &str) -> Self {
         let tool = world.attached(&config(rule)).await;
-        let call = world.caller(&phone(1));
+        let call = world.caller(caller);
         world.twilio.begin_line(&call);
         let id = stream_of(&world.send("call-start", &world.incoming(&call)).await);
         Self { world, tool, call, id }
@@ -465,6 +470,17 @@ async fn a_repeated_request_of_twilios_gets_the_same_answer_and_begins_nothing()
         (transfer.world.aws.rows("calls").len(), transfer.row()["transfer"]["rung"].as_array().unwrap().len()),
         (2, 1)
     );
+}
+
+#[tokio::test]
+async fn a_caller_without_a_number_reaches_the_fallback_number_after_a_transfer() {
+    let world = World::start().await;
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"fallback_number": NIGHT}));
+    let transfer = Transfer::of_caller(world, &json!({}), "client:browser").await;
+    transfer.asked().await.result();
+    transfer.world.vapi.inject(Fault::status(503).on("POST", "/twilio/inbound_call").times(20));
+    let heard = transfer.follow(&[Rings::NoAnswer]).await;
+    assert_eq!(heard, [rang(DESK, 20), rang(NIGHT, 30)]);
 }
 
 #[tokio::test]

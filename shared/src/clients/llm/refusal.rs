@@ -6,6 +6,7 @@
 //! | OpenAI | `{"error": {"message", "type", "param", "code": "context_length_exceeded" \| null}}` |
 //! | vLLM | `{"object": "error", "message", "type", "code": 400}` |
 //! | Google | OpenAI's form, in a list |
+//! | Mistral | vLLM's form; or `message` is `{"detail": [{"type", "loc": ["body", …], "msg"}]}` |
 //! | CDN or proxy | HTML |
 
 use reqwest::header::HeaderMap;
@@ -117,7 +118,7 @@ impl ErrorBody {
             text(metadata, "error_type"),
             text(metadata, "provider_code"),
         ];
-        let message = ["message", "detail"].iter().find_map(|name| text(error, name));
+        let message = ["message", "detail"].iter().find_map(|name| sentence(error.get(*name)?));
         Self {
             number,
             words: words
@@ -183,17 +184,21 @@ impl ErrorBody {
     /// The rejected parameter. OpenAI names it in `param`; gateways often pass on only the sentence.
     fn unsupported(&self, message: &str) -> Option<ModelParameter> {
         let says = ["unsupported", "not supported", "does not support", "not permitted", "deprecated"];
-        if !says.iter().any(|words| message.contains(words)) && !self.is_any(&UNSUPPORTED) {
-            return None;
-        }
+        let says = says.iter().any(|words| message.contains(words)) || self.is_any(&UNSUPPORTED);
         let is = |name: &str| self.parameter.as_deref().map_or_else(|| message.contains(name), |named| named == name);
-        if is("temperature") {
+        if says && is("temperature") {
             return Some(ModelParameter::Temperature);
         }
-        if is("max_tokens") && message.contains("max_completion_tokens") {
+        if says && is("max_tokens") && message.contains("max_completion_tokens") {
             return Some(ModelParameter::MaxTokensByThatName);
         }
-        (is("max_tokens") || is("max_completion_tokens")).then_some(ModelParameter::MaxTokens)
+        if says && (is("max_tokens") || is("max_completion_tokens")) {
+            return Some(ModelParameter::MaxTokens);
+        }
+        // Every service that knows the parameter takes our value.
+        let named = self.parameter.as_deref().unwrap_or(message);
+        let options = ["stream_options", "include_usage"].iter().any(|name| named.contains(name));
+        options.then_some(ModelParameter::StreamOptions)
     }
 
     fn shown(&self, private: Option<&Private<'_>>) -> String {
@@ -231,6 +236,21 @@ impl Private<'_> {
 
 /// Characters; longer than an excerpt.
 const LONGEST_COMPARED: usize = 400;
+
+/// A text, or the list of FastAPI's problems without the `input` that each may quote.
+fn sentence(said: &Value) -> Option<String> {
+    let problems = match said {
+        Value::String(text) => return Some(text.clone()),
+        Value::Array(problems) => problems,
+        other => other.get("detail")?.as_array()?,
+    };
+    let problems = problems.iter().filter_map(|problem| {
+        let place = problem.get("loc").and_then(Value::as_array).into_iter().flatten();
+        let place: Vec<_> = place.map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned)).collect();
+        Some(format!("{}: {}", place.join("."), problem.get("msg")?.as_str()?))
+    });
+    Some(problems.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
+}
 
 /// An identifier, not a sentence.
 fn is_word(text: &str) -> bool {
@@ -322,6 +342,26 @@ mod tests {
             ),
             (400, json!({"error": {"code": 400, "message": "temperature must be at most 2"}}), None),
             (400, json!({"error": {"code": 400, "message": "images are not supported"}}), None),
+            (
+                422,
+                json!({"object": "error", "type": "invalid_request_error", "message": {"detail": [{
+                    "type": "extra_forbidden", "loc": ["body", "stream_options", "include_usage"],
+                    "msg": "Extra inputs are not permitted",
+                }]}}),
+                Some(Reason::Unsupported(ModelParameter::StreamOptions)),
+            ),
+            (
+                422,
+                json!({"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "x"}]}),
+                Some(Reason::Unsupported(ModelParameter::StreamOptions)),
+            ),
+            (
+                400,
+                json!({"error": {"message": "Unrecognized request argument supplied: stream_options",
+                    "type": "invalid_request_error", "param": null, "code": null}}),
+                Some(Reason::Unsupported(ModelParameter::StreamOptions)),
+            ),
+            (422, json!({"detail": [{"loc": ["body", "messages", 0], "msg": "Field required"}]}), None),
         ] {
             let error = read(status, &body);
             assert_eq!(error.reason, reason, "{status} {body}");
@@ -367,6 +407,12 @@ mod tests {
             let shown = shown(quoting);
             assert!(!shown.contains("Ada") && !shown.contains("sk-12345"), "{shown}");
         }
+        let problems = json!({"message": {"detail": [{
+            "loc": ["body", "messages", 0, "name"], "msg": "Extra inputs are not permitted",
+            "input": "My name is Ada Lovelace, and I was born on a Sunday.",
+        }]}});
+        let problems = of(422, &HeaderMap::new(), problems.to_string().as_bytes(), &private).to_string();
+        assert!(problems.contains("body.messages.0.name: Extra inputs") && !problems.contains("Ada"), "{problems}");
         let html = of(524, &HeaderMap::new(), b"<html>My name is Ada Lovelace, and", &private).to_string();
         assert!(!html.contains("Ada"), "{html}");
     }

@@ -1,6 +1,7 @@
 //! Learns which parameters a model rejects.
 //!
-//! Reasoning models take no temperature, and have another name for `max_tokens`. The first rejection is remembered.
+//! Reasoning models take no temperature, and have another name for `max_tokens`; Mistral takes no `stream_options`. The first
+//! rejection is remembered.
 
 use std::{
     collections::HashMap,
@@ -18,6 +19,7 @@ pub(super) struct RejectedParameters {
     pub(super) max_tokens: bool,
     /// Send `max_completion_tokens` instead of `max_tokens`.
     pub(super) former_name: bool,
+    pub(super) stream_options: bool,
 }
 
 #[derive(Clone, Default)]
@@ -38,11 +40,13 @@ impl RejectedByModel {
             ModelParameter::Temperature => body.temperature.is_some(),
             ModelParameter::MaxTokensByThatName => body.max_tokens.is_some(),
             ModelParameter::MaxTokens => body.max_tokens.or(body.max_completion_tokens).is_some(),
+            ModelParameter::StreamOptions => body.stream_options.is_some(),
         };
         match parameter {
             ModelParameter::Temperature => without.temperature = true,
             ModelParameter::MaxTokensByThatName => without.former_name = true,
             ModelParameter::MaxTokens => without.max_tokens = true,
+            ModelParameter::StreamOptions => without.stream_options = true,
         }
         if is_new {
             tracing::info!(

@@ -100,6 +100,7 @@ pub enum ModelParameter {
     MaxTokens,
     /// `max_tokens`, under this former name only.
     MaxTokensByThatName,
+    StreamOptions,
 }
 
 #[derive(Debug)]

@@ -85,7 +85,7 @@ struct Verbs(Vec<Verb>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verb {
     Say(String),
-    Dial { action: Option<String>, seconds: u32, to: String, briefing: Option<String> },
+    Dial { action: Option<String>, seconds: u32, to: String, briefing: Option<String>, caller_id: Option<String> },
     Stream(String),
     HangUp,
 }
@@ -138,7 +138,7 @@ impl Line {
     /// destination in turn, the last of them for all others. `fetch` posts a signed form and gives the TwiML.
     ///
     /// # Errors
-    /// Why Twilio would end the call with an error: no TwiML, or too many requests.
+    /// Why Twilio would end the call with an error: no TwiML, a phone dialled without a caller's number, or too many requests.
     pub async fn follow(
         &self,
         url: &str,
@@ -159,7 +159,13 @@ impl Line {
                         heard.push(Heard::Streamed(url));
                         return Ok(heard);
                     }
-                    Verb::Dial { action, seconds, to, briefing } => {
+                    Verb::Dial { action, seconds, to, briefing, caller_id } => {
+                        let is_phone = |address: &str| {
+                            address.strip_prefix('+').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+                        };
+                        if is_phone(&to) && !is_phone(caller_id.as_deref().unwrap_or(&self.call.from)) {
+                            return Err("13214 Dial: Invalid callerId value".to_owned());
+                        }
                         heard.push(Heard::Rang { to: to.clone(), seconds });
                         let outcome = rings.get(rang).or(rings.last()).copied().unwrap_or(Rings::NoAnswer);
                         rang += 1;
@@ -258,7 +264,8 @@ impl Verbs {
             "Dial" => {
                 let seconds = attribute("timeout")?.map_or(Ok(30), |seconds| seconds.parse());
                 let seconds = seconds.map_err(|_not_whole| "13214 Dial: invalid timeout value".to_owned())?;
-                self.0.push(Verb::Dial { action: attribute("action")?, seconds, to: String::new(), briefing: None });
+                let (action, caller_id) = (attribute("action")?, attribute("callerId")?);
+                self.0.push(Verb::Dial { action, seconds, to: String::new(), briefing: None, caller_id });
             }
             "Number" | "Sip" => match self.0.last_mut() {
                 Some(Verb::Dial { briefing, .. }) => *briefing = attribute("url")?,
@@ -286,12 +293,13 @@ mod tests {
     #[test]
     fn twiml_is_read_as_its_verbs() {
         let dial = "<?xml version=\"1.0\"?><Response><Say>1 &lt; 2 &amp; so on</Say><Dial action=\"https://x/a?b=1&amp;c=2\" \
-                    timeout=\"20\"><Number url='https://x/b'>+14155550199</Number></Dial></Response>";
+                    timeout=\"20\" callerId='+15005550006'><Number url='https://x/b'>+14155550199</Number></Dial></Response>";
         let dialled = Verb::Dial {
             action: Some("https://x/a?b=1&c=2".into()),
             seconds: 20,
             to: "+14155550199".into(),
             briefing: Some("https://x/b".into()),
+            caller_id: Some("+15005550006".into()),
         };
         assert_eq!(Verbs::read(dial).unwrap().0, [Verb::Say("1 < 2 & so on".into()), dialled]);
         let stream = "<Response><Connect><Stream url='wss://x/c/transport'/></Connect></Response>";
