@@ -16,8 +16,8 @@ use shared::{
 };
 
 use crate::{
-    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, WRITES_WITHIN, admitted, aside, ask_vapi,
-    begun, claim, creates_calls, creation, describe_twiml,
+    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, ROW_WITHIN, VAPI_WITHIN, WRITES_WITHIN, admitted, aside,
+    ask_vapi, begun, claim, creates_calls, creation, describe_twiml,
     early::{Early, changes_nothing},
     fallback, on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
@@ -109,12 +109,14 @@ pub(crate) async fn ring_next(
 /// Tell the callee about the caller
 ///
 /// Twilio requests it when a destination of a moved call answers. The callee hears the message and the summary of the
-/// transfer; then the two are connected. It is let in by `X-Twilio-Signature` as an incoming call is.
+/// transfer, if it has any; then the two are connected. Timeline and receipt show the destination as `connected`. A repeated
+/// or late request changes nothing. It is let in by `X-Twilio-Signature` as an incoming call is.
 #[operation(POST "/api/phone-number/{id}/transfers/{call}/briefing", by(twilioSignature), also(403), resource(BriefCallee), throttle(Twilio), answers(describe_twiml))]
 pub(crate) async fn brief_callee(
     deps: &Deps,
     found: &Found<'_>,
     ids: Result<Ids<PhoneNumberId, CallId>>,
+    rang: Wanted<Rang>,
     _form: Form,
 ) -> Result<Reply> {
     let request = found.request;
@@ -129,10 +131,18 @@ pub(crate) async fn brief_callee(
             return Err(twilio_request::refused());
         }
         let row = row?.and_then(|row| row.for_owner(number.organization_id));
-        let row = row.filter(|row| row.phone_number_id == Some(number.id)).ok_or_else(twilio_request::refused)?;
-        Ok(row.transfer.and_then(|transfer| transfer.briefing))
+        row.filter(|row| row.phone_number_id == Some(number.id)).ok_or_else(twilio_request::refused)
     };
-    match briefing.await {
+    let briefing = match briefing.await {
+        Ok(call) => {
+            if twilio_request::field(request, "CallStatus").as_deref() == Some("in-progress") {
+                note_answer(deps, &call, rang.0.map_or(0, |Rang(rang)| rang)).await;
+            }
+            Ok(call.transfer.and_then(|transfer| transfer.briefing))
+        }
+        Err(error) => Err(error),
+    };
+    match briefing {
         Ok(briefing) => Ok(Reply::twiml(twiml::sentence(briefing.as_deref()))),
         Err(error @ Error::Forbidden(_)) => refuse(error, refused_at).await,
         // The callee has answered: better without a briefing than without the caller.
@@ -141,6 +151,17 @@ pub(crate) async fn brief_callee(
             Ok(Reply::twiml(twiml::sentence(None)))
         }
     }
+}
+
+/// The callee waits meanwhile.
+async fn note_answer(deps: &Deps, call: &Call, rang: usize) {
+    let noted = deps.calls.note_transfer_answer(call.organization_id, &call.id, rang, Timestamp::now());
+    let problem = match tokio::time::timeout(ROW_WITHIN, noted).await {
+        Ok(Ok(_new)) => return,
+        Ok(Err(error)) => error::chain(&error),
+        Err(elapsed) => elapsed.to_string(),
+    };
+    tracing::error!(call.id = %call.id, "the answer of a transfer's destination could not be recorded: {problem}");
 }
 
 /// The answer to a request about a line, and the writes that Twilio waits for, beside each other.
@@ -217,12 +238,14 @@ impl Line<'_> {
         }
         let Some(next) = transfer.ring(Timestamp::now()) else { return self.unanswered(transfer, known).await };
         let base = format!("{}/api/phone-number/{}/transfers/{}", self.deps.public_url, self.number.id, self.call.id);
-        let (action, briefing) = (format!("{base}?rang={}", rang + 1), format!("{base}/briefing"));
+        let rings = rang + 1;
+        let (action, answered) = (format!("{base}?rang={rings}"), format!("{base}/briefing?rang={rings}"));
         let dial = Dial {
             to: &next,
             seconds: transfer.ring_seconds,
             action: &action,
-            briefing: transfer.briefing.is_some().then_some(&briefing),
+            answered: &answered,
+            briefs: transfer.briefing.is_some(),
             caller_id: twiml::caller_id(&self.call.caller_phone_number, &self.number.number),
         };
         Step::noting(dial.twiml(), transfer, known)

@@ -97,13 +97,15 @@ pub fn with_sentence(twiml: &str, sentence: &str) -> String {
     }
 }
 
-/// Rings a destination; Twilio then requests the TwiML at `action`, and tells the callee the TwiML at `briefing` before the two
-/// are connected (<https://www.twilio.com/docs/voice/twiml/dial>).
+/// Rings a destination; Twilio then requests the TwiML at `action` (<https://www.twilio.com/docs/voice/twiml/dial>). When the
+/// destination answers, Twilio requests `answered`: if it briefs, for the TwiML that the callee hears before the two are
+/// connected; else beside that (<https://www.twilio.com/docs/voice/twiml/number>).
 pub struct Dial<'a> {
     pub to: &'a DialDestination,
     pub seconds: u16,
     pub action: &'a str,
-    pub briefing: Option<&'a str>,
+    pub answered: &'a str,
+    pub briefs: bool,
     /// See [`caller_id`].
     pub caller_id: Option<&'a E164>,
 }
@@ -111,7 +113,12 @@ pub struct Dial<'a> {
 impl Dial<'_> {
     pub fn twiml(&self) -> String {
         let caller_id = caller_id_attribute(self.caller_id);
-        let url = self.briefing.map(|url| format!(r#" url="{}""#, escape(url))).unwrap_or_default();
+        let answered = escape(self.answered);
+        let url = if self.briefs {
+            format!(r#" url="{answered}""#)
+        } else {
+            format!(r#" statusCallback="{answered}" statusCallbackEvent="answered""#)
+        };
         let to = match self.to {
             DialDestination::Number(number) => format!("<Number{url}>{}</Number>", escape(number.as_str())),
             DialDestination::Sip(uri) => format!("<Sip{url}>{}</Sip>", escape(uri)),
@@ -244,12 +251,16 @@ mod tests {
             to: &DialDestination::Sip("sip:a\"<b>&c@x".into()),
             seconds: 20,
             action: "https://x/a?rang=1&b",
-            briefing: Some("https://x/b"),
+            answered: "https://x/b?rang=1&c",
+            briefs: true,
             caller_id: None,
         };
         let expected = "<Response><Dial action=\"https://x/a?rang=1&amp;b\" method=\"POST\" timeout=\"20\">\
-                        <Sip url=\"https://x/b\">sip:a&quot;&lt;b&gt;&amp;c@x</Sip></Dial></Response>";
+                        <Sip url=\"https://x/b?rang=1&amp;c\">sip:a&quot;&lt;b&gt;&amp;c@x</Sip></Dial></Response>";
         assert!(dial.twiml().ends_with(expected), "{}", dial.twiml());
+        let silent = Dial { briefs: false, ..dial };
+        let reported = "<Sip statusCallback=\"https://x/b?rang=1&amp;c\" statusCallbackEvent=\"answered\">sip:";
+        assert!(silent.twiml().contains(reported), "{}", silent.twiml());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A transfer with `if_unanswered`: the caller's line is moved at Twilio, and returns to the agent if nobody answers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod answered;
 mod background_results;
 mod earlier_effects;
 mod slow_writes;

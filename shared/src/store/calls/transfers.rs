@@ -38,6 +38,25 @@ impl Calls {
             .map(drop)
     }
 
+    /// Records that the last of `rung` destinations answered. False: it was recorded, another one rings, or the transfer is over.
+    pub async fn note_transfer_answer(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        rung: usize,
+        at: Timestamp,
+    ) -> Result<bool> {
+        let rung = i64::try_from(rung).unwrap_or(i64::MAX);
+        self.update(organization, call, "SET #transfer.#answered_at = :at, #updated_at = :now")
+            .when(
+                "attribute_not_exists(#transfer.#outcome) \
+                 AND attribute_not_exists(#transfer.#answered_at) AND size(#transfer.#rung) = :rung",
+            )
+            .with([(":at", text(at)), (":rung", number(rung))])
+            .unless_refused()
+            .await
+    }
+
     /// Replaces the transfer. `rung`: how many destinations had been rung. False: it changed since, or is over.
     pub async fn note_transfer_progress(
         &self,
