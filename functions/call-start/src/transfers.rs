@@ -270,10 +270,12 @@ impl Line<'_> {
         Step { returns_in, ..Step::noting(twiml, transfer, known) }
     }
 
-    /// A new call with the same agent, whose tools that change nothing are to run again.
+    /// A new call with the agent that transferred the caller, whose tools that change nothing are to run again.
     async fn back_to_agent(&self, report: String, say: Option<&str>) -> (String, Option<NewCall>) {
         let (deps, received_at) = (self.deps, Timestamp::now());
-        let number = &PhoneNumber { agent_id: self.call.agent_id, ..self.number.clone() };
+        // VAPI chooses the assistant of a forwarded call.
+        let chosen = self.call.handed_to.filter(|_| self.number.vapi_phone_number_id.is_some());
+        let number = &PhoneNumber { agent_id: chosen.or(self.call.agent_id), ..self.number.clone() };
         let earlier = self.call.id.as_str();
         let suffix = &earlier[earlier.len().saturating_sub(SUFFIX)..];
         let name = format!("{}-{suffix}", self.incoming.call_sid);

@@ -4,6 +4,7 @@
 mod answered;
 mod background_results;
 mod earlier_effects;
+mod handoff;
 mod slow_writes;
 mod unrequested;
 

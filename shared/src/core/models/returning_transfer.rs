@@ -172,7 +172,7 @@ impl ReturningTransfer {
             None => String::new(),
         };
         format!(
-            "You transferred this caller a moment ago, and the caller is back with you: {why}. Do not greet the caller as \
+            "This caller was transferred a moment ago and is back: {why}. Do not greet the caller as \
              if the call were new; say so, and offer to take a message or to try again later.{before}"
         )
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Result,
-    models::{CallId, OrganizationId, ReturningTransfer, Timestamp},
+    models::{AgentId, CallId, OrganizationId, ReturningTransfer, Timestamp},
 };
 
 impl Calls {
@@ -53,6 +53,14 @@ impl Calls {
                  AND attribute_not_exists(#transfer.#answered_at) AND size(#transfer.#rung) = :rung",
             )
             .with([(":at", text(at)), (":rung", number(rung))])
+            .unless_refused()
+            .await
+    }
+
+    pub async fn note_handoff(&self, organization: OrganizationId, call: &CallId, to: AgentId) -> Result<bool> {
+        self.update(organization, call, "SET #handed_to = :agent, #updated_at = :now")
+            .when("attribute_not_exists(#ended_at)")
+            .with([(":agent", text(to))])
             .unless_refused()
             .await
     }
