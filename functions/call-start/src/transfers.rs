@@ -21,7 +21,7 @@ use crate::{
     early::{Early, changes_nothing},
     fallback, on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
-    twiml::{self, Dial},
+    twiml::{self, Dial, Say},
 };
 
 /// Characters of VAPI's id of the earlier call in the name of the one that follows.
@@ -131,19 +131,18 @@ pub(crate) async fn brief_callee(
             return Err(twilio_request::refused());
         }
         let row = row?.and_then(|row| row.for_owner(number.organization_id));
-        row.filter(|row| row.phone_number_id == Some(number.id)).ok_or_else(twilio_request::refused)
+        let row = row.filter(|row| row.phone_number_id == Some(number.id)).ok_or_else(twilio_request::refused)?;
+        Ok((number, row))
     };
-    let briefing = match briefing.await {
-        Ok(call) => {
+    match briefing.await {
+        Ok((number, call)) => {
             if twilio_request::field(request, "CallStatus").as_deref() == Some("in-progress") {
                 note_answer(deps, &call, rang.0.map_or(0, |Rang(rang)| rang)).await;
             }
-            Ok(call.transfer.and_then(|transfer| transfer.briefing))
+            let briefing = call.transfer.and_then(|transfer| transfer.briefing);
+            let briefing = briefing.as_deref().map(|briefing| Say::at(&number, briefing));
+            Ok(Reply::twiml(twiml::sentence(briefing)))
         }
-        Err(error) => Err(error),
-    };
-    match briefing {
-        Ok(briefing) => Ok(Reply::twiml(twiml::sentence(briefing.as_deref()))),
         Err(error @ Error::Forbidden(_)) => refuse(error, refused_at).await,
         // The callee has answered: better without a briefing than without the caller.
         Err(error) => {
@@ -262,7 +261,8 @@ impl Line<'_> {
         let say = transfer.say.clone();
         if !transfer.returns {
             transfer.end(outcome, Timestamp::now(), None);
-            return Step::noting(twiml::hang_up(say.as_deref()), transfer, known);
+            let say = say.as_deref().map(|say| Say::at(self.number, say));
+            return Step::noting(twiml::hang_up(say), transfer, known);
         }
         let report = transfer.report();
         let (twiml, returns_in) = self.back_to_agent(report, say.as_deref()).await;
@@ -294,7 +294,7 @@ impl Line<'_> {
         // The agent of a created call says it itself.
         let says_it = creates_calls(number).is_some();
         let twiml = match say.filter(|_| !says_it) {
-            Some(sentence) => twiml::with_sentence(&twiml, sentence),
+            Some(sentence) => twiml::with_sentence(&twiml, Say::at(self.number, sentence)),
             None => twiml,
         };
         let Some(stream) = stream else { return (twiml, None) };

@@ -67,7 +67,9 @@ async fn a_caller_who_speaks_with_the_callee_is_connected_until_one_hangs_up() {
     let (transfer, dials) = ringing(World::start().await, &json!({})).await;
     assert!(dials.contains("/briefing?rang=1\"") && !dials.contains("statusCallback"), "{dials}");
     assert_eq!(shown(&transfer).await, [Value::Null, Value::Null]);
-    assert!(answers(&transfer, 1).await.contains("invoice 42"));
+    let number = &transfer.world.home.phone_number_id;
+    transfer.world.aws.change("phone_numbers", number, json!({"language": "pt-PT"}));
+    assert!(answers(&transfer, 1).await.contains("<Say language=\"pt-PT\">Ana asks about invoice 42."));
     assert_eq!(shown(&transfer).await, ["connected", "connected"]);
     let before = transfer.row();
     assert!(answers(&transfer, 1).await.contains("invoice 42"), "Twilio repeats its request");

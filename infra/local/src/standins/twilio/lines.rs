@@ -65,7 +65,7 @@ impl Rings {
 /// One thing that the caller, or the callee, hears or Twilio does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// To the caller.
+    /// To the caller. A language of Twilio's voice stands before the text: `pt-PT: Olá`.
     Said(String),
     /// A destination rang, so many seconds at most.
     Rang {
@@ -269,7 +269,10 @@ impl Verbs {
             value.transpose().map_err(|error| error.to_string())
         };
         match element.local_name().as_ref() {
-            "Say" => self.0.push(Verb::Say(String::new())),
+            "Say" => {
+                let language = attribute("language")?.map(|language| format!("{language}: "));
+                self.0.push(Verb::Say(language.unwrap_or_default()));
+            }
             "Hangup" => self.0.push(Verb::HangUp),
             "Stream" => self.0.extend(attribute("url")?.map(Verb::Stream)),
             "Dial" => {
