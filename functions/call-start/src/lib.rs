@@ -46,7 +46,7 @@ use shared::{
     webhooks::twilio_signature::LONGEST_SID,
 };
 
-use crate::{early::Early, twilio_request::Incoming};
+use crate::{early::Early, twilio_request::Incoming, twiml::Say};
 
 use crate::transfers::{brief_callee, ring_next};
 
@@ -294,7 +294,7 @@ async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
         Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
             tracing::error!("the organization of an incoming call could not be checked: {}", error::chain(&error));
             telemetry::call_answered("fallback");
-            Ok(Reply::twiml(twiml::fallback(None, None)))
+            Ok(Reply::twiml(twiml::fallback(None, None, None)))
         }
         refused => {
             tokio::time::sleep(at.remaining()).await;
@@ -304,7 +304,9 @@ async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
 }
 
 fn fallback(number: &PhoneNumber, incoming: &Incoming) -> String {
-    twiml::fallback(number.fallback_number.as_ref(), twiml::caller_id(&incoming.caller, &number.number))
+    let caller_id = twiml::caller_id(&incoming.caller, &number.number);
+    let sentence = number.fallback_sentence.as_deref().map(|text| Say::at(number, text));
+    twiml::fallback(number.fallback_number.as_ref(), caller_id, sentence)
 }
 
 async fn claim(deps: &Deps, request: &[&str], incoming: &Incoming, deadline: Deadline) -> Result<Claim> {

@@ -16,12 +16,12 @@ use shared::{
 };
 
 use crate::{
-    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, VAPI_WITHIN, WRITES_WITHIN, admitted, aside, ask_vapi,
-    begun, claim, creates_calls, creation, describe_twiml,
+    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, ROW_WITHIN, VAPI_WITHIN, WRITES_WITHIN, admitted, aside,
+    ask_vapi, begun, claim, creates_calls, creation, describe_twiml,
     early::{Early, changes_nothing},
     fallback, on_call_start, record, refuse, release, start, started,
     twilio_request::{self, Incoming},
-    twiml::{self, Dial},
+    twiml::{self, Dial, Say},
 };
 
 /// Characters of VAPI's id of the earlier call in the name of the one that follows.
@@ -109,12 +109,14 @@ pub(crate) async fn ring_next(
 /// Tell the callee about the caller
 ///
 /// Twilio requests it when a destination of a moved call answers. The callee hears the message and the summary of the
-/// transfer; then the two are connected. It is let in by `X-Twilio-Signature` as an incoming call is.
+/// transfer, if it has any; then the two are connected. Timeline and receipt show the destination as `connected`. A repeated
+/// or late request changes nothing. It is let in by `X-Twilio-Signature` as an incoming call is.
 #[operation(POST "/api/phone-number/{id}/transfers/{call}/briefing", by(twilioSignature), also(403), resource(BriefCallee), throttle(Twilio), answers(describe_twiml))]
 pub(crate) async fn brief_callee(
     deps: &Deps,
     found: &Found<'_>,
     ids: Result<Ids<PhoneNumberId, CallId>>,
+    rang: Wanted<Rang>,
     _form: Form,
 ) -> Result<Reply> {
     let request = found.request;
@@ -130,10 +132,17 @@ pub(crate) async fn brief_callee(
         }
         let row = row?.and_then(|row| row.for_owner(number.organization_id));
         let row = row.filter(|row| row.phone_number_id == Some(number.id)).ok_or_else(twilio_request::refused)?;
-        Ok(row.transfer.and_then(|transfer| transfer.briefing))
+        Ok((number, row))
     };
     match briefing.await {
-        Ok(briefing) => Ok(Reply::twiml(twiml::sentence(briefing.as_deref()))),
+        Ok((number, call)) => {
+            if twilio_request::field(request, "CallStatus").as_deref() == Some("in-progress") {
+                note_answer(deps, &call, rang.0.map_or(0, |Rang(rang)| rang)).await;
+            }
+            let briefing = call.transfer.and_then(|transfer| transfer.briefing);
+            let briefing = briefing.as_deref().map(|briefing| Say::at(&number, briefing));
+            Ok(Reply::twiml(twiml::sentence(briefing)))
+        }
         Err(error @ Error::Forbidden(_)) => refuse(error, refused_at).await,
         // The callee has answered: better without a briefing than without the caller.
         Err(error) => {
@@ -141,6 +150,17 @@ pub(crate) async fn brief_callee(
             Ok(Reply::twiml(twiml::sentence(None)))
         }
     }
+}
+
+/// The callee waits meanwhile.
+async fn note_answer(deps: &Deps, call: &Call, rang: usize) {
+    let noted = deps.calls.note_transfer_answer(call.organization_id, &call.id, rang, Timestamp::now());
+    let problem = match tokio::time::timeout(ROW_WITHIN, noted).await {
+        Ok(Ok(_new)) => return,
+        Ok(Err(error)) => error::chain(&error),
+        Err(elapsed) => elapsed.to_string(),
+    };
+    tracing::error!(call.id = %call.id, "the answer of a transfer's destination could not be recorded: {problem}");
 }
 
 /// The answer to a request about a line, and the writes that Twilio waits for, beside each other.
@@ -217,12 +237,14 @@ impl Line<'_> {
         }
         let Some(next) = transfer.ring(Timestamp::now()) else { return self.unanswered(transfer, known).await };
         let base = format!("{}/api/phone-number/{}/transfers/{}", self.deps.public_url, self.number.id, self.call.id);
-        let (action, briefing) = (format!("{base}?rang={}", rang + 1), format!("{base}/briefing"));
+        let rings = rang + 1;
+        let (action, answered) = (format!("{base}?rang={rings}"), format!("{base}/briefing?rang={rings}"));
         let dial = Dial {
             to: &next,
             seconds: transfer.ring_seconds,
             action: &action,
-            briefing: transfer.briefing.is_some().then_some(&briefing),
+            answered: &answered,
+            briefs: transfer.briefing.is_some(),
             caller_id: twiml::caller_id(&self.call.caller_phone_number, &self.number.number),
         };
         Step::noting(dial.twiml(), transfer, known)
@@ -239,7 +261,8 @@ impl Line<'_> {
         let say = transfer.say.clone();
         if !transfer.returns {
             transfer.end(outcome, Timestamp::now(), None);
-            return Step::noting(twiml::hang_up(say.as_deref()), transfer, known);
+            let say = say.as_deref().map(|say| Say::at(self.number, say));
+            return Step::noting(twiml::hang_up(say), transfer, known);
         }
         let report = transfer.report();
         let (twiml, returns_in) = self.back_to_agent(report, say.as_deref()).await;
@@ -247,10 +270,12 @@ impl Line<'_> {
         Step { returns_in, ..Step::noting(twiml, transfer, known) }
     }
 
-    /// A new call with the same agent, whose tools that change nothing are to run again.
+    /// A new call with the agent that transferred the caller, whose tools that change nothing are to run again.
     async fn back_to_agent(&self, report: String, say: Option<&str>) -> (String, Option<NewCall>) {
         let (deps, received_at) = (self.deps, Timestamp::now());
-        let number = &PhoneNumber { agent_id: self.call.agent_id, ..self.number.clone() };
+        // VAPI chooses the assistant of a forwarded call.
+        let chosen = self.call.handed_to.filter(|_| self.number.vapi_phone_number_id.is_some());
+        let number = &PhoneNumber { agent_id: chosen.or(self.call.agent_id), ..self.number.clone() };
         let earlier = self.call.id.as_str();
         let suffix = &earlier[earlier.len().saturating_sub(SUFFIX)..];
         let name = format!("{}-{suffix}", self.incoming.call_sid);
@@ -269,7 +294,7 @@ impl Line<'_> {
         // The agent of a created call says it itself.
         let says_it = creates_calls(number).is_some();
         let twiml = match say.filter(|_| !says_it) {
-            Some(sentence) => twiml::with_sentence(&twiml, sentence),
+            Some(sentence) => twiml::with_sentence(&twiml, Say::at(self.number, sentence)),
             None => twiml,
         };
         let Some(stream) = stream else { return (twiml, None) };

@@ -5,7 +5,7 @@ use quick_xml::{
     escape::escape,
     events::{BytesStart, Event},
 };
-use shared::models::{CallId, ControlUrl, DialDestination, E164};
+use shared::models::{CallId, ControlUrl, DialDestination, E164, PhoneNumber};
 use url::Url;
 
 /// The used parts of VAPI's TwiML.
@@ -81,15 +81,34 @@ fn control(stream: &str) -> Option<Stream> {
     Some(Stream { call_id, control_url: control.parse().ok()? })
 }
 
+/// Text that Twilio's voice says. Without a language Twilio takes American English
+/// (<https://www.twilio.com/docs/voice/twiml/say#language>).
+#[derive(Clone, Copy)]
+pub struct Say<'a> {
+    pub text: &'a str,
+    pub language: Option<&'a str>,
+}
+
+impl<'a> Say<'a> {
+    pub fn at(number: &'a PhoneNumber, text: &'a str) -> Self {
+        Self { text, language: number.language.as_deref() }
+    }
+
+    fn twiml(self) -> String {
+        let language = self.language.map(|language| format!(r#" language="{}""#, escape(language)));
+        format!("<Say{}>{}</Say>", language.unwrap_or_default(), escape(self.text))
+    }
+}
+
 /// TwiML that first says a sentence. Text that is no TwiML stays as it is.
-pub fn with_sentence(twiml: &str, sentence: &str) -> String {
+pub fn with_sentence(twiml: &str, sentence: Say<'_>) -> String {
     let mut reader = Reader::from_str(twiml);
     loop {
         match reader.read_event() {
             Ok(Event::Start(_)) => {
                 let at = usize::try_from(reader.buffer_position()).unwrap_or_default();
                 let (before, after) = twiml.split_at(at.min(twiml.len()));
-                return format!("{before}{}{after}", say(sentence));
+                return format!("{before}{}{after}", sentence.twiml());
             }
             Ok(Event::Eof | Event::Empty(_)) | Err(_) => return twiml.to_owned(),
             Ok(_) => {}
@@ -97,13 +116,15 @@ pub fn with_sentence(twiml: &str, sentence: &str) -> String {
     }
 }
 
-/// Rings a destination; Twilio then requests the TwiML at `action`, and tells the callee the TwiML at `briefing` before the two
-/// are connected (<https://www.twilio.com/docs/voice/twiml/dial>).
+/// Rings a destination; Twilio then requests the TwiML at `action` (<https://www.twilio.com/docs/voice/twiml/dial>). When the
+/// destination answers, Twilio requests `answered`: if it briefs, for the TwiML that the callee hears before the two are
+/// connected; else beside that (<https://www.twilio.com/docs/voice/twiml/number>).
 pub struct Dial<'a> {
     pub to: &'a DialDestination,
     pub seconds: u16,
     pub action: &'a str,
-    pub briefing: Option<&'a str>,
+    pub answered: &'a str,
+    pub briefs: bool,
     /// See [`caller_id`].
     pub caller_id: Option<&'a E164>,
 }
@@ -111,7 +132,12 @@ pub struct Dial<'a> {
 impl Dial<'_> {
     pub fn twiml(&self) -> String {
         let caller_id = caller_id_attribute(self.caller_id);
-        let url = self.briefing.map(|url| format!(r#" url="{}""#, escape(url))).unwrap_or_default();
+        let answered = escape(self.answered);
+        let url = if self.briefs {
+            format!(r#" url="{answered}""#)
+        } else {
+            format!(r#" statusCallback="{answered}" statusCallbackEvent="answered""#)
+        };
         let to = match self.to {
             DialDestination::Number(number) => format!("<Number{url}>{}</Number>", escape(number.as_str())),
             DialDestination::Sip(uri) => format!("<Sip{url}>{}</Sip>", escape(uri)),
@@ -122,25 +148,21 @@ impl Dial<'_> {
 }
 
 /// A sentence, and then nothing more on this leg.
-pub fn sentence(text: Option<&str>) -> String {
-    response(&text.map(say).unwrap_or_default())
+pub fn sentence(text: Option<Say<'_>>) -> String {
+    response(&text.map(Say::twiml).unwrap_or_default())
 }
 
 /// Ends the call, after a sentence if there is one.
-pub fn hang_up(text: Option<&str>) -> String {
-    response(&format!("{}<Hangup/>", text.map(say).unwrap_or_default()))
-}
-
-fn say(text: &str) -> String {
-    format!("<Say>{}</Say>", escape(text))
+pub fn hang_up(text: Option<Say<'_>>) -> String {
+    response(&format!("{}<Hangup/>", text.map(Say::twiml).unwrap_or_default()))
 }
 
 fn response(verbs: &str) -> String {
     format!(r#"<?xml version="1.0" encoding="UTF-8"?><Response>{verbs}</Response>"#)
 }
 
-/// The number that a `<Dial>` shows in place of the caller's. Without one Twilio dials no phone for a client, a SIP
-/// address or a withheld number (<https://www.twilio.com/docs/api/errors/13214>).
+/// The number that a `<Dial>` shows in place of the caller's. Twilio dials no phone for a client, a SIP address or a withheld
+/// number without one (<https://www.twilio.com/docs/api/errors/13214>).
 pub fn caller_id<'a>(caller: &str, called: &'a E164) -> Option<&'a E164> {
     let shows_caller = caller.parse::<E164>().is_ok_and(|caller| !caller.is_withheld());
     (!shows_caller).then_some(called)
@@ -151,15 +173,13 @@ fn caller_id_attribute(number: Option<&E164>) -> String {
 }
 
 /// The fallback when VAPI cannot take the call: dials the fallback number, or says a sentence.
-pub fn fallback(number: Option<&E164>, caller_id: Option<&E164>) -> String {
-    let verbs = match number {
-        Some(number) => format!("<Dial{}>{}</Dial>", caller_id_attribute(caller_id), escape(number.as_str())),
-        None => {
-            "<Say>We are sorry, we cannot take your call just now. Please call again in a few minutes.</Say><Hangup/>"
-                .to_owned()
-        }
+pub fn fallback(number: Option<&E164>, caller_id: Option<&E164>, sentence: Option<Say<'_>>) -> String {
+    let apology = Say {
+        text: "We are sorry, we cannot take your call just now. Please call again in a few minutes.",
+        language: None,
     };
-    response(&verbs)
+    let Some(number) = number else { return hang_up(sentence.or(Some(apology))) };
+    response(&format!("<Dial{}>{}</Dial>", caller_id_attribute(caller_id), escape(number.as_str())))
 }
 
 #[cfg(test)]
@@ -229,12 +249,16 @@ mod tests {
     fn a_sentence_is_said_before_the_stream() {
         let stream = format!("<Connect><Stream url='wss://x.vapi.ai/{CALL}/transport'/></Connect>");
         for start in ["<Response>", "<?xml version=\"1.0\"?>\n<!-- a > b --><Response xmlns:x='>'>"] {
-            let twiml = with_sentence(&format!("{start}{stream}</Response>"), "Nobody answers; 1 < 2.");
-            assert_eq!(twiml, format!("{start}<Say>Nobody answers; 1 &lt; 2.</Say>{stream}</Response>"));
-            assert!(control_of(&twiml).is_some());
+            let answer = format!("{start}{stream}</Response>");
+            for (language, attribute) in [(None, ""), (Some("pt-PT"), " language=\"pt-PT\"")] {
+                let twiml = with_sentence(&answer, Say { text: "Nobody answers; 1 < 2.", language });
+                let said = format!("<Say{attribute}>Nobody answers; 1 &lt; 2.</Say>");
+                assert_eq!(twiml, format!("{start}{said}{stream}</Response>"));
+                assert!(control_of(&twiml).is_some());
+            }
         }
         for other in ["<Response/>", "OK", ""] {
-            assert_eq!(with_sentence(other, "x"), other);
+            assert_eq!(with_sentence(other, Say { text: "x", language: None }), other);
         }
     }
 
@@ -244,19 +268,23 @@ mod tests {
             to: &DialDestination::Sip("sip:a\"<b>&c@x".into()),
             seconds: 20,
             action: "https://x/a?rang=1&b",
-            briefing: Some("https://x/b"),
+            answered: "https://x/b?rang=1&c",
+            briefs: true,
             caller_id: None,
         };
         let expected = "<Response><Dial action=\"https://x/a?rang=1&amp;b\" method=\"POST\" timeout=\"20\">\
-                        <Sip url=\"https://x/b\">sip:a&quot;&lt;b&gt;&amp;c@x</Sip></Dial></Response>";
+                        <Sip url=\"https://x/b?rang=1&amp;c\">sip:a&quot;&lt;b&gt;&amp;c@x</Sip></Dial></Response>";
         assert!(dial.twiml().ends_with(expected), "{}", dial.twiml());
+        let silent = Dial { briefs: false, ..dial };
+        let reported = "<Sip statusCallback=\"https://x/b?rang=1&amp;c\" statusCallbackEvent=\"answered\">sip:";
+        assert!(silent.twiml().contains(reported), "{}", silent.twiml());
     }
 
     #[test]
     fn the_fallback_dials_somebody_or_says_a_sentence() {
         let (number, called) = ("+15550100001".parse().unwrap(), "+15005550006".parse().unwrap());
-        let dialled = |caller| fallback(Some(&number), caller_id(caller, &called));
-        for twiml in [dialled("+14155550101"), dialled("anonymous"), fallback(None, None)] {
+        let dialled = |caller| fallback(Some(&number), caller_id(caller, &called), None);
+        for twiml in [dialled("+14155550101"), dialled("anonymous"), fallback(None, None, None)] {
             assert!(read(&twiml).unwrap().stream.is_none());
         }
         assert!(dialled("+14155550101").contains("<Dial>+15550100001</Dial>"));
@@ -264,7 +292,10 @@ mod tests {
             let dial = r#"<Dial callerId="+15005550006">+15550100001</Dial>"#;
             assert!(dialled(caller).contains(dial), "{caller}");
         }
-        let sorry = fallback(None, Some(&called));
+        let sorry = fallback(None, Some(&called), None);
         assert!(sorry.contains("<Say>") && sorry.contains("<Hangup/>"));
+        let own = Say { text: "Ligue mais tarde.", language: Some("pt-PT") };
+        let said = "<Response><Say language=\"pt-PT\">Ligue mais tarde.</Say><Hangup/></Response>";
+        assert!(fallback(None, Some(&called), Some(own)).ends_with(said));
     }
 }

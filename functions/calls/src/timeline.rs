@@ -81,7 +81,7 @@ enum Event {
     DestinationRang {
         /// `number` or `sip`.
         to: String,
-        /// Null while it rings.
+        /// Null while it rings; `connected` while the callee is on the line.
         outcome: Option<TransferOutcome>,
     },
     /// A transfer with `if_unanswered` is over.
@@ -207,8 +207,8 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
         add(transfer.at, Event::CallTransferred { to: transfer.to.clone() });
     }
     if let Some(transfer) = &call.transfer {
-        for rung in &transfer.rung {
-            add(rung.at, Event::DestinationRang { to: rung.to.clone(), outcome: rung.outcome });
+        for rung in transfer.rung_so_far() {
+            add(rung.at, Event::DestinationRang { to: rung.to, outcome: rung.outcome });
         }
         if let (Some(at), Some(outcome)) = (transfer.ended_at, transfer.outcome) {
             add(at, Event::TransferEnded { outcome, returned_as: transfer.returned_as.clone() });

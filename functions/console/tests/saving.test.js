@@ -36,7 +36,7 @@ async function shown(context, view) {
 }
 
 test('a saved number, hook or key says so, and the focus stays', async (context) => {
-  const number = { id: 'p', number: '+14155550101', label: 'Shop', agent_id: null, fallback_number: null, vapi_phone_number_id: null, wait_ms: 0, updated_at: '2026-11-27T10:00:00Z' };
+  const number = { id: 'p', number: '+14155550101', label: 'Shop', agent_id: null, fallback_number: null, fallback_sentence: null, language: null, vapi_phone_number_id: null, wait_ms: 0, updated_at: '2026-11-27T10:00:00Z' };
   const hook = { id: 'h', service: 'Stripe', label: 'Shop', status: 'active', url: 'https://x', set_up: '', secrets: [], created_at: number.updated_at, updated_at: number.updated_at };
   const key = { service: 'vapi', own: false, updated_at: null, verify_claims: false };
   for (const [View, stored, id, path, secret] of [[Numbers, number, 'number-label', 'phone-numbers/p', null], [Hooks, hook, 'hook-label', 'hooks/h', 'hook-secret'], [Keys, key, 'vapi-api_key', 'keys', 'vapi-api_key']]) {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use shared::{
     Result,
     clients::twilio::Account,
-    declared::{Body, Given, Kept, Setting, Text, Whole, read},
+    declared::{Body, Given, Kept, Name, Setting, Text, Whole, read},
     described::json,
     fields::Fields,
     models::{AgentId, E164},
@@ -23,6 +23,7 @@ const LONGEST_WAIT_MS: u32 = 4_000;
 /// In characters.
 const LONGEST_LABEL: usize = 100;
 const LONGEST_SECRET: usize = 200;
+const LONGEST_SENTENCE: usize = 300;
 
 #[derive(Body)]
 pub(crate) struct NewPhoneNumber {
@@ -33,6 +34,12 @@ pub(crate) struct NewPhoneNumber {
     pub(crate) agent_id: Option<AgentId>,
     /// Who is called when the agent cannot take a call; another number, in E.164 form.
     pub(crate) fallback_number: Option<E164>,
+    /// What Twilio's voice says when the agent cannot take a call and there is no `fallback_number`, in place of an English
+    /// apology.
+    pub(crate) fallback_sentence: Option<Name<LONGEST_SENTENCE>>,
+    /// In which Twilio's voice says sentences: the `fallback_sentence`, and those of transfers. A language of Twilio's `<Say>`,
+    /// in BCP 47; without one, American English.
+    pub(crate) language: Option<Language>,
     /// VAPI's id of the number. With it, calls are created at VAPI for the agent's assistant (provider bypass); without, Twilio's
     /// request is forwarded, and VAPI's assistant for the number answers. VAPI is asked whether it is the
     /// id of this number.
@@ -50,6 +57,8 @@ pub(crate) struct PhoneNumberChange {
     pub(crate) label: Kept<Label>,
     pub(crate) agent_id: Setting<AgentId>,
     pub(crate) fallback_number: Setting<E164>,
+    pub(crate) fallback_sentence: Setting<Name<LONGEST_SENTENCE>>,
+    pub(crate) language: Setting<Language>,
     pub(crate) vapi_phone_number_id: Setting<Uuid>,
     pub(crate) wait_ms: Setting<Whole<0, LONGEST_WAIT_MS>>,
     pub(crate) twilio: Kept<TwilioAccount>,
@@ -83,8 +92,21 @@ shared::kinds_of_text! {
     AccountSid, 200, {"type": "string", "pattern": "^AC[0-9a-fA-F]{32}$"}, "must be AC and 32 hexadecimal digits",
     |sid| sid_of(sid, "AC");
 
+    Language, 40, {"type": "string", "pattern": "^[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,2}$", "examples": ["pt-PT"]},
+    "must be a language that Twilio speaks, such as pt-PT or es-MX", |language| language_of(language);
+
     KeySid, 200, {"type": "string", "pattern": "^SK[0-9a-fA-F]{32}$"}, "must be SK and 32 hexadecimal digits",
     |sid| sid_of(sid, "SK");
+}
+
+fn language_of(text: &str) -> Option<String> {
+    let mut parts = text.split('-');
+    let first = parts
+        .next()
+        .is_some_and(|part| matches!(part.len(), 2..=3) && part.bytes().all(|byte| byte.is_ascii_lowercase()));
+    let further: Vec<&str> = parts.collect();
+    let is_part = |part: &&str| matches!(part.len(), 2..=8) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (first && further.len() <= 2 && further.iter().all(is_part)).then(|| text.to_owned())
 }
 
 /// A Twilio sid: two letters for its kind, then 32 hexadecimal digits.
@@ -145,7 +167,8 @@ pub(crate) fn change(body: &Value) -> Result<PhoneNumberChange> {
         if body.as_object().is_some_and(serde_json::Map::is_empty) {
             fields.problem(
                 "body",
-                "changes nothing; send label, agent_id, fallback_number, vapi_phone_number_id, wait_ms or twilio",
+                "changes nothing; send label, agent_id, fallback_number, fallback_sentence, language, vapi_phone_number_id, \
+                 wait_ms or twilio",
             );
         }
     })
@@ -214,6 +237,19 @@ mod tests {
         let body =
             json!({"number": "+15550100001", "label": "x", "twilio": twilio, "fallback_number": "+1 555 010-0001"});
         assert_eq!(wrong(new_number(&body)), ["fallback_number"]);
+    }
+
+    #[test]
+    fn a_language_is_one_as_twilio_writes_it() {
+        let with = |language: &str| change(&json!({"language": language}));
+        for good in ["pt-PT", "es-MX", "cmn-CN", "arb", "en-GB-WLS", "es-419"] {
+            assert_eq!(with(good).unwrap().language.after(None::<String>).as_deref(), Some(good));
+        }
+        for bad in ["Portuguese", "pt_PT", "PT", "pt-", "p", "pt-PT-x-y", "pt-PT\"/>", "en-é"] {
+            assert_eq!(wrong(with(bad)), ["language"], "{bad}");
+        }
+        let long = json!({"fallback_sentence": "x".repeat(301), "language": 1});
+        assert_eq!(wrong(change(&long)), ["fallback_sentence", "language"]);
     }
 
     #[test]

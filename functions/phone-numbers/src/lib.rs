@@ -69,6 +69,8 @@ struct PhoneNumberView {
     label: String,
     agent_id: Option<AgentId>,
     fallback_number: Option<E164>,
+    fallback_sentence: Option<String>,
+    language: Option<String>,
     #[schema(format = "uuid")]
     vapi_phone_number_id: Option<String>,
     wait_ms: u32,
@@ -85,6 +87,8 @@ impl From<PhoneNumber> for PhoneNumberView {
             label: row.label,
             agent_id: row.agent_id,
             fallback_number: row.fallback_number,
+            fallback_sentence: row.fallback_sentence,
+            language: row.language,
             vapi_phone_number_id: row.vapi_phone_number_id,
             wait_ms: row.wait_ms,
             created_at: row.created_at,
@@ -180,8 +184,8 @@ async fn register(
     new: NewPhoneNumber,
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
-    let NewPhoneNumber { number, label, agent_id, fallback_number, vapi_phone_number_id, wait_ms, twilio } = new;
-    let account = Account::from(twilio);
+    let NewPhoneNumber { number, label, agent_id, vapi_phone_number_id, .. } = new;
+    let account = Account::from(new.twilio);
     let (checked, present) = join!(
         check(
             deps,
@@ -205,9 +209,11 @@ async fn register(
         number,
         label: label.0,
         agent_id,
-        fallback_number,
+        fallback_number: new.fallback_number,
+        fallback_sentence: new.fallback_sentence.map(String::from),
+        language: new.language.map(String::from),
         vapi_phone_number_id: vapi_phone_number_id.map(|id| id.to_string()),
-        wait_ms: wait_ms.map_or(0, |wait| wait.0),
+        wait_ms: new.wait_ms.map_or(0, |wait| wait.0),
         credentials_secret: secret_name(deps, id),
         created_at: now,
         updated_at: now,
@@ -240,6 +246,8 @@ async fn update(
         label: change.label.0.map_or_else(|| before.label.clone(), |label| label.0),
         agent_id: change.agent_id.after(before.agent_id),
         fallback_number: change.fallback_number.after(before.fallback_number.clone()),
+        fallback_sentence: change.fallback_sentence.after(before.fallback_sentence.clone()),
+        language: change.language.after(before.language.clone()),
         vapi_phone_number_id: change.vapi_phone_number_id.after(before.vapi_phone_number_id.clone()),
         wait_ms: change.wait_ms.after(Some(Whole(before.wait_ms))).map_or(0, |wait| wait.0),
         ..before.clone()

@@ -135,7 +135,8 @@ impl PhoneNumbers {
     ) -> Result<()> {
         // Strictly later than before on any clock: `updated_at` distinguishes changes.
         after.updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
-        let optional = ["agent_id", "fallback_number", "vapi_phone_number_id", "wait_ms"];
+        let optional =
+            ["agent_id", "fallback_number", "fallback_sentence", "language", "vapi_phone_number_id", "wait_ms"];
         let (set, values) = set_only(after, &["label", "credentials_secret", "updated_at"], &optional)?;
         let update = self.table.update(id(before.id), set).when("#updated_at = :seen").of(organization);
         let update = update.with_all(values).with([(":seen", text(before.updated_at))]);

@@ -12,8 +12,8 @@ use crate::{
     cut::fit,
     described::Described,
     models::{
-        Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, RecipientState, Timestamp, Tool,
-        ToolEffect, ToolId, ToolName, Transfer, TransferOutcome, Undelivered,
+        Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, RecipientState,
+        ReturningTransfer, Timestamp, Tool, ToolEffect, ToolId, ToolName, Transfer, TransferOutcome, Undelivered,
     },
     store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
     tool::{RecipientOutcome, arguments::significant},
@@ -47,7 +47,7 @@ pub struct CallRecord {
 #[derive(Debug, Serialize, Described)]
 pub struct CallReceipt {
     call_id: CallId,
-    /// The call is over, and so are its tools and its transfer. False, too, if the end of the call is not known.
+    /// The call is over, and so are its tools; its transfer is over or connected. False, too, if the end of the call is not known.
     #[serde(rename = "final")]
     is_final: bool,
     /// False if executions are left out: the older ones of more than a thousand, or unreadable ones of a newer version.
@@ -91,7 +91,8 @@ struct ReceiptTransfer {
     at: Timestamp,
     /// `number`, `sip`, `assistant`, …, if VAPI reported it.
     to: Option<String>,
-    /// Of a transfer with `if_unanswered`; null while it rings, and for other transfers, whose outcome nobody reports.
+    /// Of a transfer with `if_unanswered`: null while it rings, `connected` while the callee is on the line. Null for other
+    /// transfers, whose outcome nobody reports.
     outcome: Option<TransferOutcome>,
 }
 
@@ -199,7 +200,9 @@ impl CallReceipt {
 
     fn of(record: &CallRecord, tools: &[Tool], undelivered: &HashMap<String, Undelivered>) -> Self {
         let tools: HashMap<ToolId, &Tool> = tools.iter().map(|tool| (tool.id, tool)).collect();
-        let rings = |call: &Call| call.transfer.as_ref().is_some_and(|transfer| !transfer.is_over());
+        let now = Timestamp::now();
+        let open = |transfer: &ReturningTransfer| !transfer.is_over() && !transfer.is_connected(now);
+        let rings = |call: &Call| call.transfer.as_ref().is_some_and(open);
         let over = record.call.as_ref().is_some_and(|call| call.ended_at.is_some() && !rings(call));
         let is_back = record.call.as_ref().is_some_and(|call| !call.earlier_calls().is_empty());
         let mut receipt = Self {
@@ -373,7 +376,8 @@ fn has_tool_and_recipients(execution: &Execution, of: &Execution) -> bool {
 fn transfers(record: &CallRecord) -> Vec<ReceiptTransfer> {
     let known = record.call.iter().flat_map(|call| &call.transfers);
     let known = known.map(|Transfer { at, to }| ReceiptTransfer { at: *at, to: to.clone(), outcome: None });
-    let rung = record.call.iter().filter_map(|call| call.transfer.as_ref()).flat_map(|transfer| &transfer.rung);
-    let rung = rung.map(|rung| ReceiptTransfer { at: rung.at, to: Some(rung.to.clone()), outcome: rung.outcome });
+    let ours = record.call.iter().filter_map(|call| call.transfer.as_ref());
+    let rung = ours.flat_map(ReturningTransfer::rung_so_far);
+    let rung = rung.map(|rung| ReceiptTransfer { at: rung.at, to: Some(rung.to), outcome: rung.outcome });
     known.chain(rung).collect()
 }

@@ -13,7 +13,7 @@ use crate::{
 const SHARED: &str = "/api/hooks/twilio";
 
 /// An automation that listens to an event of the service `Calls`; gives its id.
-async fn listener(world: &World, event_type: &str, filters: &Value) -> String {
+pub(crate) async fn listener(world: &World, event_type: &str, filters: &Value) -> String {
     world.catalogue_service("calls");
     let mut trigger = json!({"service": "Calls", "event_type": event_type});
     if !filters.is_null() {
@@ -27,7 +27,7 @@ async fn listener(world: &World, event_type: &str, filters: &Value) -> String {
     world.active(&definition).await
 }
 
-fn given(world: &World) -> Value {
+pub(crate) fn given(world: &World) -> Value {
     let plan = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "plan").unwrap();
     serde_json::from_str(plan["trigger_data"].as_str().unwrap()).unwrap()
 }

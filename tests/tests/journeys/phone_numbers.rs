@@ -85,8 +85,10 @@ async fn a_number_is_registered_and_its_credentials_are_in_its_secret_alone() {
             "agent_id",
             "created_at",
             "fallback_number",
+            "fallback_sentence",
             "id",
             "label",
+            "language",
             "number",
             "organization_id",
             "updated_at",
@@ -267,12 +269,16 @@ async fn label_agent_and_fallback_number_can_be_changed_and_cleared() {
     let second = text(&second["id"]);
 
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
-    let mut body = json!({"label": "Nights", "agent_id": second, "fallback_number": "+14155550199"});
+    let mut body = json!({
+        "label": "Nights", "agent_id": second, "fallback_number": "+14155550199", "language": "pt-PT",
+        "fallback_sentence": "Ligue mais tarde.",
+    });
     body["vapi_phone_number_id"] = json!(at_vapi);
     let row = change(&world, &id, &body).await.expect(200);
     assert_eq!(row["vapi_phone_number_id"], json!(at_vapi));
     assert_eq!((&row["label"], &row["agent_id"]), (&json!("Nights"), &json!(second)));
     assert_eq!(row["fallback_number"], "+14155550199");
+    assert_eq!((&row["fallback_sentence"], &row["language"]), (&json!("Ligue mais tarde."), &json!("pt-PT")));
     assert_eq!((&row["number"], &row["created_at"]), (&before["number"], &before["created_at"]));
     assert_ne!(row["updated_at"], before["updated_at"]);
     assert_eq!(rings(&world, second), [id.as_str()]);
@@ -284,8 +290,12 @@ async fn label_agent_and_fallback_number_can_be_changed_and_cleared() {
     let row = change(&world, &id, &json!({"label": "Days"})).await.expect(200);
     assert_eq!((&row["agent_id"], &row["fallback_number"]), (&json!(second), &json!("+14155550199")), "they stay");
     assert_eq!(row["vapi_phone_number_id"], json!(at_vapi), "it stays, too");
-    let nothing = json!({"agent_id": null, "fallback_number": null, "vapi_phone_number_id": null});
+    assert_eq!((&row["fallback_sentence"], &row["language"]), (&json!("Ligue mais tarde."), &json!("pt-PT")));
+    let nothing = json!({
+        "agent_id": null, "fallback_number": null, "fallback_sentence": null, "language": null, "vapi_phone_number_id": null,
+    });
     let row = change(&world, &id, &nothing).await.expect(200);
+    assert_eq!((&row["fallback_sentence"], &row["language"]), (&Value::Null, &Value::Null));
     assert_eq!(row["vapi_phone_number_id"], Value::Null);
     assert_eq!((&row["agent_id"], &row["fallback_number"]), (&Value::Null, &Value::Null));
     assert_eq!(rings(&world, second), Vec::<String>::new());

@@ -1,8 +1,10 @@
 //! A transfer with `if_unanswered`: the caller's line is moved at Twilio, and returns to the agent if nobody answers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod answered;
 mod background_results;
 mod earlier_effects;
+mod handoff;
 mod slow_writes;
 mod unrequested;
 
@@ -299,8 +301,11 @@ async fn a_line_stays_where_it_is_if_everybody_is_closed() {
 #[tokio::test]
 async fn without_return_the_call_ends_after_the_sentence() {
     let transfer = Transfer::of(&json!({"say": SORRY, "return": false})).await;
+    let world = &transfer.world;
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"language": "pt-PT"}));
     transfer.asked().await.result();
-    assert_eq!(transfer.follow(&[Rings::Busy]).await, [rang(DESK, 20), said(SORRY), Heard::HungUp]);
+    let sorry = Heard::Said(format!("pt-PT: {SORRY}"));
+    assert_eq!(transfer.follow(&[Rings::Busy]).await, [rang(DESK, 20), sorry, Heard::HungUp]);
     assert_eq!(transfer.world.aws.rows("calls").len(), 1);
 }
 

@@ -1,7 +1,7 @@
 //! Learns which parameters a model rejects.
 //!
-//! Reasoning models take no temperature, and have another name for `max_tokens`; Mistral takes no `stream_options`. The
-//! first rejection is remembered.
+//! Reasoning models take no temperature, and have another name for `max_tokens`; Mistral takes no `stream_options`. The first
+//! rejection is remembered.
 
 use std::{
     collections::HashMap,

@@ -164,6 +164,8 @@ pub struct Call {
     pub transfers: Vec<Transfer>,
     /// The transfer of the caller's line that returns if nobody answers.
     pub transfer: Option<ReturningTransfer>,
+    /// The agent that took the call over from `agent_id`.
+    pub handed_to: Option<AgentId>,
     /// The call that was transferred before the caller returned to the agent.
     pub returned_from: Option<CallId>,
     /// The calls of the same phone call before this one, the first one first. Absent in rows of an older version.
@@ -365,6 +367,7 @@ impl Call {
             agent_hung_at: None,
             transfers: Vec::new(),
             transfer: None,
+            handed_to: None,
             returned_from: None,
             former_calls: Vec::new(),
             preface: None,

@@ -70,6 +70,9 @@ pub struct PhoneNumber {
     pub agent_id: Option<AgentId>,
     /// The number called when the agent cannot take a call.
     pub fallback_number: Option<E164>,
+    pub fallback_sentence: Option<String>,
+    /// In which Twilio says sentences, in BCP 47.
+    pub language: Option<String>,
     /// If set, calls are created at VAPI for the agent's assistant (provider bypass); otherwise Twilio's request is forwarded,
     /// and VAPI chooses the assistant.
     pub vapi_phone_number_id: Option<String>,

@@ -1,5 +1,7 @@
 //! A transfer of the caller's line at Twilio, which returns to the agent if nobody answers.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{CallId, E164, ExecutionId, Timestamp};
@@ -24,6 +26,8 @@ pub struct ReturningTransfer {
     pub returns: bool,
     #[serde(default)]
     pub rung: Vec<RungDestination>,
+    /// When the destination that rang last answered.
+    pub answered_at: Option<Timestamp>,
     pub outcome: Option<TransferOutcome>,
     pub ended_at: Option<Timestamp>,
     /// The call in which the caller is back with the agent.
@@ -61,6 +65,9 @@ pub struct RungDestination {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferOutcome {
+    /// Somebody answered, and the call goes on.
+    Connected,
+    /// Somebody answered, and the call is over.
     Answered,
     Busy,
     /// Nobody answered in time.
@@ -91,7 +98,7 @@ impl TransferOutcome {
     /// The end of a sentence for the model.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Answered => "the call was answered",
+            Self::Connected | Self::Answered => "the call was answered",
             Self::Busy => "the line was busy",
             Self::NoAnswer => "nobody answered",
             Self::Declined => "the person who answered hung up before the caller was connected",
@@ -106,6 +113,23 @@ impl ReturningTransfer {
         self.outcome.is_some()
     }
 
+    /// The callee has heard the briefing, at this many letters a second.
+    pub fn is_connected(&self, now: Timestamp) -> bool {
+        const SPOKEN: usize = 5;
+        let letters = self.briefing.as_ref().map_or(0, |briefing| briefing.chars().count());
+        let briefing = Duration::from_secs((letters / SPOKEN) as u64);
+        !self.is_over() && self.answered_at.is_some_and(|at| at.plus(briefing) <= now)
+    }
+
+    /// With the outcome so far of the one that rings or speaks.
+    pub fn rung_so_far(&self) -> Vec<RungDestination> {
+        let mut rung = self.rung.clone();
+        if let Some(last) = rung.last_mut().filter(|_| self.answered_at.is_some()) {
+            last.outcome.get_or_insert(TransferOutcome::Connected);
+        }
+        rung
+    }
+
     /// Twilio has not requested what to do with the line.
     pub fn is_unrequested(&self) -> bool {
         !self.is_over() && self.rung.is_empty()
@@ -114,6 +138,7 @@ impl ReturningTransfer {
     /// Begins to ring the next destination.
     pub fn ring(&mut self, at: Timestamp) -> Option<DialDestination> {
         let next = self.destinations.get(self.rung.len())?.clone();
+        self.answered_at = None;
         self.rung.push(RungDestination { at, to: next.kind().to_owned(), outcome: None });
         Some(next)
     }
@@ -127,6 +152,7 @@ impl ReturningTransfer {
 
     pub fn end(&mut self, outcome: TransferOutcome, at: Timestamp, returned_as: Option<CallId>) {
         self.rang(outcome);
+        self.answered_at = None;
         self.outcome = Some(outcome);
         self.ended_at = Some(at);
         self.returned_as = returned_as;
@@ -146,7 +172,7 @@ impl ReturningTransfer {
             None => String::new(),
         };
         format!(
-            "You transferred this caller a moment ago, and the caller is back with you: {why}. Do not greet the caller as \
+            "This caller was transferred a moment ago and is back: {why}. Do not greet the caller as \
              if the call were new; say so, and offer to take a message or to try again later.{before}"
         )
     }
@@ -169,6 +195,7 @@ mod tests {
             briefing: Some("Ana asks about invoice 42.".into()),
             returns: true,
             rung: Vec::new(),
+            answered_at: None,
             outcome: None,
             ended_at: None,
             returned_as: None,
@@ -189,6 +216,23 @@ mod tests {
             report.contains("the line was busy, then nobody answered") && report.contains("invoice 42"),
             "{report}"
         );
+    }
+
+    #[test]
+    fn a_callee_who_answered_speaks_with_the_caller_after_the_briefing() {
+        let (mut transfer, now) = (transfer(), Timestamp::now());
+        let outcome = |transfer: &ReturningTransfer| transfer.rung_so_far().last().unwrap().outcome;
+        transfer.ring(now);
+        assert_eq!((outcome(&transfer), transfer.is_connected(now)), (None, false));
+        transfer.answered_at = Some(now);
+        assert_eq!((outcome(&transfer), transfer.is_connected(now)), (Some(TransferOutcome::Connected), false));
+        assert!(transfer.is_connected(now.plus(Duration::from_secs(10))));
+        transfer.rang(TransferOutcome::Declined);
+        transfer.ring(now);
+        assert_eq!((outcome(&transfer), transfer.is_connected(now.plus(Duration::from_secs(10)))), (None, false));
+        transfer.answered_at = Some(now);
+        transfer.end(TransferOutcome::Answered, now, None);
+        assert_eq!((outcome(&transfer), transfer.is_connected(now)), (Some(TransferOutcome::Answered), false));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Result,
-    models::{CallId, OrganizationId, ReturningTransfer, Timestamp},
+    models::{AgentId, CallId, OrganizationId, ReturningTransfer, Timestamp},
 };
 
 impl Calls {
@@ -36,6 +36,33 @@ impl Calls {
             .unless_refused()
             .await
             .map(drop)
+    }
+
+    /// Records that the last of `rung` destinations answered. False: it was recorded, another one rings, or the transfer is over.
+    pub async fn note_transfer_answer(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        rung: usize,
+        at: Timestamp,
+    ) -> Result<bool> {
+        let rung = i64::try_from(rung).unwrap_or(i64::MAX);
+        self.update(organization, call, "SET #transfer.#answered_at = :at, #updated_at = :now")
+            .when(
+                "attribute_not_exists(#transfer.#outcome) \
+                 AND attribute_not_exists(#transfer.#answered_at) AND size(#transfer.#rung) = :rung",
+            )
+            .with([(":at", text(at)), (":rung", number(rung))])
+            .unless_refused()
+            .await
+    }
+
+    pub async fn note_handoff(&self, organization: OrganizationId, call: &CallId, to: AgentId) -> Result<bool> {
+        self.update(organization, call, "SET #handed_to = :agent, #updated_at = :now")
+            .when("attribute_not_exists(#ended_at)")
+            .with([(":agent", text(to))])
+            .unless_refused()
+            .await
     }
 
     /// Replaces the transfer. `rung`: how many destinations had been rung. False: it changed since, or is over.

@@ -201,12 +201,15 @@ impl TransferCall {
         }
         let (url, permitted) =
             try_join(live_call::find(services, context), route.first.permitted(services, context.organization)).await?;
-        let url = match permitted.and(url) {
-            Ok(url) => url,
+        let (agent, url) = match permitted.and_then(|agent| Ok((agent, url?))) {
+            Ok(permitted) => permitted,
             Err(refused) => return Ok(refused.into_outcome()),
         };
         Ok(match route.first.send(services, &url, briefing.as_deref(), context.deadline).await {
             Ok(()) => {
+                if let Some((agent, call)) = agent.zip(context.conversation.call.as_ref()) {
+                    live_call::note_handoff(services, call, agent).await;
+                }
                 let to = route.words();
                 ToolOutcome::succeeded(format!("The call is being transferred{to}.")).with(Effect::Done)
             }

@@ -61,3 +61,21 @@ async fn every_caller_reaches_the_fallback_number() {
         assert_eq!(heard.unwrap(), [Heard::Rang { to: phone(9), seconds: 30 }], "{caller}");
     }
 }
+
+#[tokio::test]
+async fn the_fallback_speaks_the_language_of_the_number() {
+    let world = World::start().await;
+    let set = |columns: Value| world.aws.change("phone_numbers", &world.home.phone_number_id, columns);
+    world.vapi.inject(Fault::status(404).times(9));
+    let heard = async || world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.body;
+    set(json!({"language": "pt-PT"}));
+    let apology = heard().await;
+    assert!(apology.as_str().unwrap().contains("<Say>We are sorry"), "English in an English voice: {apology}");
+    set(json!({"fallback_sentence": "Ligue <mais> tarde."}));
+    let said = heard().await;
+    let expected = "<Response><Say language=\"pt-PT\">Ligue &lt;mais&gt; tarde.</Say><Hangup/></Response>";
+    assert!(said.as_str().unwrap().ends_with(expected), "{said}");
+    set(json!({"fallback_number": phone(9)}));
+    let dialled = heard().await;
+    assert!(!dialled.as_str().unwrap().contains("<Say"), "{dialled}");
+}

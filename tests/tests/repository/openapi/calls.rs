@@ -53,9 +53,7 @@ async fn transfers(given: &mut Given, world: &World) {
             let event = Event::new("POST", &path).text(form.body);
             let event = form.headers.iter().fold(event, |event, (name, value)| event.header(name, value));
             given.note(operation, status, &world.send("call-start", &event).await);
-            if operation == "ringNext" {
-                given.note(operation, 422, &world.send("call-start", &event.query("rang", "often")).await);
-            }
+            given.note(operation, 422, &world.send("call-start", &event.query("rang", "often")).await);
         }
     }
 }

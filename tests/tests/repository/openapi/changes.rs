@@ -207,6 +207,8 @@ async fn a_number_changes(world: &World, validator: &Validator) -> BTreeSet<Stri
         field("label", json!("Nights"), "/label", Refused),
         field("agent_id", json!(agent), "/agent_id", GONE),
         field("fallback_number", json!(phone(9)), "/fallback_number", GONE),
+        field("fallback_sentence", json!("Ligue mais tarde."), "/fallback_sentence", GONE),
+        field("language", json!("pt-PT"), "/language", GONE),
         field("vapi_phone_number_id", json!(at_vapi), "/vapi_phone_number_id", GONE),
     ];
     let mut fields = walk(world, validator, ("phone-numbers", "phone-numbers"), &path, changes).await;

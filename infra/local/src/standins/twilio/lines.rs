@@ -65,7 +65,7 @@ impl Rings {
 /// One thing that the caller, or the callee, hears or Twilio does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// To the caller.
+    /// To the caller. A language of Twilio's voice stands before the text: `pt-PT: Olá`.
     Said(String),
     /// A destination rang, so many seconds at most.
     Rang {
@@ -85,7 +85,14 @@ struct Verbs(Vec<Verb>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verb {
     Say(String),
-    Dial { action: Option<String>, seconds: u32, to: String, briefing: Option<String>, caller_id: Option<String> },
+    Dial {
+        action: Option<String>,
+        seconds: u32,
+        to: String,
+        caller_id: Option<String>,
+        briefing: Option<String>,
+        answered: Option<String>,
+    },
     Stream(String),
     HangUp,
 }
@@ -138,8 +145,7 @@ impl Line {
     /// destination in turn, the last of them for all others. `fetch` posts a signed form and gives the TwiML.
     ///
     /// # Errors
-    /// Why Twilio would end the call with an error: no TwiML, a phone dialled without a caller's number, or too many
-    /// requests.
+    /// Why Twilio would end the call with an error: no TwiML, a phone dialled without a caller's number, or too many requests.
     pub async fn follow(
         &self,
         url: &str,
@@ -160,7 +166,7 @@ impl Line {
                         heard.push(Heard::Streamed(url));
                         return Ok(heard);
                     }
-                    Verb::Dial { action, seconds, to, briefing, caller_id } => {
+                    Verb::Dial { action, seconds, to, caller_id, briefing, answered } => {
                         let is_phone = |address: &str| {
                             address.strip_prefix('+').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
                         };
@@ -170,8 +176,12 @@ impl Line {
                         heard.push(Heard::Rang { to: to.clone(), seconds });
                         let outcome = rings.get(rang).or(rings.last()).copied().unwrap_or(Rings::NoAnswer);
                         rang += 1;
+                        let form = self.callee(&to);
+                        if let Some(url) = answered.filter(|_| outcome.picks_up()) {
+                            // Twilio ignores the answer to a status callback.
+                            drop(fetch(SignedForm::new(&url, &form, &self.auth_token)).await);
+                        }
                         if let Some(url) = briefing.filter(|_| outcome.picks_up()) {
-                            let form = self.callee(&to);
                             let Verbs(said) =
                                 Verbs::read(&fetch(SignedForm::new(&url, &form, &self.auth_token)).await?)?;
                             heard.extend(said.into_iter().filter_map(|verb| match verb {
@@ -206,8 +216,8 @@ impl Line {
         form
     }
 
-    /// The form of the callee's leg.
-    fn callee(&self, to: &str) -> Vec<(String, String)> {
+    /// The form about the callee's leg, when it is answered.
+    pub fn callee(&self, to: &str) -> Vec<(String, String)> {
         let sid = format!("CA{}", Uuid::new_v4().simple());
         self.form(&[
             ("CallSid", &sid),
@@ -259,17 +269,32 @@ impl Verbs {
             value.transpose().map_err(|error| error.to_string())
         };
         match element.local_name().as_ref() {
-            "Say" => self.0.push(Verb::Say(String::new())),
+            "Say" => {
+                let language = attribute("language")?.map(|language| format!("{language}: "));
+                self.0.push(Verb::Say(language.unwrap_or_default()));
+            }
             "Hangup" => self.0.push(Verb::HangUp),
             "Stream" => self.0.extend(attribute("url")?.map(Verb::Stream)),
             "Dial" => {
                 let seconds = attribute("timeout")?.map_or(Ok(30), |seconds| seconds.parse());
                 let seconds = seconds.map_err(|_not_whole| "13214 Dial: invalid timeout value".to_owned())?;
                 let (action, caller_id) = (attribute("action")?, attribute("callerId")?);
-                self.0.push(Verb::Dial { action, seconds, to: String::new(), briefing: None, caller_id });
+                self.0.push(Verb::Dial {
+                    action,
+                    seconds,
+                    to: String::new(),
+                    caller_id,
+                    briefing: None,
+                    answered: None,
+                });
             }
             "Number" | "Sip" => match self.0.last_mut() {
-                Some(Verb::Dial { briefing, .. }) => *briefing = attribute("url")?,
+                Some(Verb::Dial { briefing, answered, .. }) => {
+                    let events = attribute("statusCallbackEvent")?.unwrap_or_default();
+                    let reports = events.split(' ').any(|event| event == "answered");
+                    *answered = attribute("statusCallback")?.filter(|_| reports);
+                    *briefing = attribute("url")?;
+                }
                 _ => return Err("12200 a destination outside of a Dial".to_owned()),
             },
             "Response" | "Connect" => {}
@@ -294,16 +319,23 @@ mod tests {
     #[test]
     fn twiml_is_read_as_its_verbs() {
         let dial = "<?xml version=\"1.0\"?><Response><Say>1 &lt; 2 &amp; so on</Say><Dial action=\"https://x/a?b=1&amp;c=2\" \
-                    timeout=\"20\" callerId='+15005550006'><Number url='https://x/b'>+14155550199</Number></Dial>\
-                    </Response>";
+                    timeout=\"20\" callerId='+15005550006'><Number url='https://x/b'>+14155550199</Number></Dial></Response>";
         let dialled = Verb::Dial {
             action: Some("https://x/a?b=1&c=2".into()),
             seconds: 20,
             to: "+14155550199".into(),
             briefing: Some("https://x/b".into()),
             caller_id: Some("+15005550006".into()),
+            answered: None,
         };
         assert_eq!(Verbs::read(dial).unwrap().0, [Verb::Say("1 < 2 & so on".into()), dialled]);
+        for (event, answered) in [("ringing answered", Some("https://x/s".to_owned())), ("completed", None)] {
+            let called = format!("<Sip statusCallback='https://x/s' statusCallbackEvent='{event}'>sip:a@x</Sip>");
+            let read = Verbs::read(&format!("<Response><Dial>{called}</Dial></Response>")).unwrap().0;
+            let to = "sip:a@x".into();
+            let expected = Verb::Dial { action: None, seconds: 30, to, caller_id: None, briefing: None, answered };
+            assert_eq!(read, [expected], "{event}");
+        }
         let stream = "<Response><Connect><Stream url='wss://x/c/transport'/></Connect></Response>";
         assert_eq!(Verbs::read(stream).unwrap().0, [Verb::Stream("wss://x/c/transport".into())]);
         for wrong in ["<Response><Number>+1</Number></Response>", "<Response><Ring/></Response>", "<Response>"] {

@@ -117,6 +117,7 @@ impl IfUnanswered {
             briefing,
             returns: self.returns,
             rung: Vec::new(),
+            answered_at: None,
             outcome: None,
             ended_at: None,
             returned_as: None,

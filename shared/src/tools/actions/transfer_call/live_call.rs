@@ -9,12 +9,15 @@ use crate::{
     Error, Result,
     actions::ActionClients,
     clients::{Failure, UpstreamService, vapi::ExternalCall},
-    models::{Call, CallStatus, ControlUrl, OrganizationId},
+    error,
+    models::{AgentId, Call, CallStatus, ControlUrl, OrganizationId},
     tool::{CallContext, ToolOutcome},
 };
 
 /// Time for VAPI's answer: the caller is waiting, and the transfer follows.
 const ASKED_FOR: Duration = Duration::from_secs(5);
+
+const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
 const UNKNOWN_CALL: &str = "This call is not known here and cannot be transferred. Offer to take a message instead.";
 
@@ -79,6 +82,17 @@ async fn belongs(services: &ActionClients, organization: OrganizationId, call: &
         Some(assistant) => Ok(services.agents.with_assistant(organization, assistant).await?.is_some()),
         None => Ok(false),
     }
+}
+
+/// A caller whom this agent transfers in vain returns to it.
+pub(super) async fn note_handoff(services: &ActionClients, call: &Call, to: AgentId) {
+    let noted = services.calls.note_handoff(call.organization_id, &call.id, to);
+    let problem = match tokio::time::timeout(NOTED_WITHIN, noted).await {
+        Ok(Ok(_open)) => return,
+        Ok(Err(error)) => error::chain(&error),
+        Err(elapsed) => elapsed.to_string(),
+    };
+    tracing::error!(call.id = %call.id, "the agent that took a call over could not be recorded: {problem}");
 }
 
 /// The reason why our own call cannot be transferred any more.

@@ -12,7 +12,7 @@ use crate::{
     },
     clients::call_control::{self, NotAccepted},
     fields::Fields,
-    models::{ControlUrl, DialDestination, E164, OrganizationId, Timestamp},
+    models::{AgentId, ControlUrl, DialDestination, E164, OrganizationId, Timestamp},
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,15 +96,16 @@ impl Target {
         }
     }
 
-    /// VAPI would accept any assistant of its account, so an assistant must belong to one of the organization's agents.
+    /// The agent, if the callee is an assistant. VAPI would accept any assistant of its account, so it must belong to one of the
+    /// organization's agents.
     pub(super) async fn permitted(
         &self,
         services: &ActionClients,
         organization: OrganizationId,
-    ) -> Result<Result<(), live_call::Refused>> {
-        let Callee::Assistant { id } = &self.callee else { return Ok(Ok(())) };
+    ) -> Result<Result<Option<AgentId>, live_call::Refused>> {
+        let Callee::Assistant { id } = &self.callee else { return Ok(Ok(None)) };
         let agent = services.agents.with_assistant(organization, id).await?;
-        Ok(agent.map(drop).ok_or_else(|| {
+        Ok(agent.map(|agent| Some(agent.id)).ok_or_else(|| {
             live_call::refused(
                 "The assistant that should take the call over is not set up. Offer to take a message instead.",
                 &format!("assistant {id} belongs to no agent of the organization"),
