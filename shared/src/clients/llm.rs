@@ -43,7 +43,7 @@ use self::{
     streaming::{Opened, Reading},
 };
 use super::{
-    Error, Failure, Outbound, UpstreamService,
+    Error, Failure, ModelParameter, Outbound, UpstreamService,
     bearer::Bearer,
     http_client::{Retry, read, retrying},
     outbound,
@@ -144,15 +144,18 @@ impl<'a> Body<'a> {
         let CompletionRequest { model, messages, temperature, max_tokens, tools } = *request;
         let model = model.unwrap_or(&account.model);
         let without = without.of(account, model);
+        let takes = |parameter| !without.contains(&parameter);
+        let max_tokens = max_tokens.filter(|_| takes(ModelParameter::MaxTokens));
         Self {
             model,
             messages: conversation::in_order(messages),
-            temperature: (!without.temperature).then_some(temperature),
-            max_tokens: max_tokens.filter(|_| !without.former_name && !without.max_tokens),
-            max_completion_tokens: max_tokens.filter(|_| without.former_name && !without.max_tokens),
+            temperature: takes(ModelParameter::Temperature).then_some(temperature),
+            max_tokens: max_tokens.filter(|_| takes(ModelParameter::MaxTokensByThatName)),
+            max_completion_tokens: max_tokens.filter(|_| !takes(ModelParameter::MaxTokensByThatName)),
             tools,
             stream: streams.then_some(true),
-            stream_options: (streams && !without.stream_options).then_some(StreamOptions { include_usage: true }),
+            stream_options: (streams && takes(ModelParameter::StreamOptions))
+                .then_some(StreamOptions { include_usage: true }),
         }
     }
 }

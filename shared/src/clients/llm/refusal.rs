@@ -237,7 +237,7 @@ impl Private<'_> {
 /// Characters; longer than an excerpt.
 const LONGEST_COMPARED: usize = 400;
 
-/// A text, or the list of FastAPI's problems without the `input` that each may quote.
+/// A text, or the list of `FastAPI`'s problems without the `input` that each may quote.
 fn sentence(said: &Value) -> Option<String> {
     let problems = match said {
         Value::String(text) => return Some(text.clone()),

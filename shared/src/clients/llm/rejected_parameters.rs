@@ -4,7 +4,7 @@
 //! rejection is remembered.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -13,22 +13,15 @@ use super::{
     Account, Body,
 };
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct RejectedParameters {
-    pub(super) temperature: bool,
-    pub(super) max_tokens: bool,
-    /// Send `max_completion_tokens` instead of `max_tokens`.
-    pub(super) former_name: bool,
-    pub(super) stream_options: bool,
-}
+type AddressAndModel = (String, String);
 
 #[derive(Clone, Default)]
-pub(super) struct RejectedByModel(Arc<Mutex<HashMap<(String, String), RejectedParameters>>>);
+pub(super) struct RejectedByModel(Arc<Mutex<HashMap<AddressAndModel, HashSet<ModelParameter>>>>);
 
 impl RejectedByModel {
-    pub(super) fn of(&self, account: &Account, model: &str) -> RejectedParameters {
+    pub(super) fn of(&self, account: &Account, model: &str) -> HashSet<ModelParameter> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&(account.base_url.clone(), model.to_owned())).copied().unwrap_or_default()
+        known.get(&(account.base_url.clone(), model.to_owned())).cloned().unwrap_or_default()
     }
 
     /// Remembers a rejected parameter. Returns whether to retry without it: only if the request had it.
@@ -42,12 +35,7 @@ impl RejectedByModel {
             ModelParameter::MaxTokens => body.max_tokens.or(body.max_completion_tokens).is_some(),
             ModelParameter::StreamOptions => body.stream_options.is_some(),
         };
-        match parameter {
-            ModelParameter::Temperature => without.temperature = true,
-            ModelParameter::MaxTokensByThatName => without.former_name = true,
-            ModelParameter::MaxTokens => without.max_tokens = true,
-            ModelParameter::StreamOptions => without.stream_options = true,
-        }
+        without.insert(parameter);
         if is_new {
             tracing::info!(
                 llm.model = body.model,

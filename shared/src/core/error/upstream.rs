@@ -94,7 +94,7 @@ pub enum Reason {
 }
 
 /// Parameters that only some models support.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModelParameter {
     Temperature,
     MaxTokens,
