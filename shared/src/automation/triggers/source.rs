@@ -110,8 +110,13 @@ impl Deployment {
         if let Some((service, connection)) = &tool.service
             && !connection.can_act()
         {
-            let sentence = format!("The organization has no account at {service} that works; connect one.");
-            return Ok(SourceAnswer::Failed(sentence));
+            let next = match connection {
+                Connection::Expired { .. } => connection.renewal(service),
+                _ => "connect one".to_owned(),
+            };
+            return Ok(SourceAnswer::Failed(format!(
+                "The organization has no account at {service} that works; {next}."
+            )));
         }
         // Another id or list path would make old items look new, so a failed look-up stops the poll.
         let Polling { service, source_tool, tool_params, .. } = polling;
