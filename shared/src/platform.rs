@@ -31,7 +31,7 @@ use crate::{
         Twilio, Vapi,
     },
     config::{self, Environment},
-    connections::Connections,
+    connections::{AccountListeners, Connections},
     discovery::Discovery,
     error,
     execution::Executor,
@@ -467,6 +467,7 @@ impl Platform {
                 (self.stored_secrets()?, self.organization_secret_prefix()?),
                 self.secrets().clone(),
                 (self.pipedream(), self.pipedream_secret()?),
+                AccountListeners { hooks: Hooks::new(self.database()?), intents: Intents::new(self.database()?) },
             ))
         })
     }

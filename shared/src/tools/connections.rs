@@ -8,6 +8,9 @@
 //! seconds only: a person who has just connected one expects to see it.
 
 mod credential;
+mod listeners;
+
+pub use listeners::AccountListeners;
 
 use std::{
     collections::HashMap,
@@ -34,7 +37,7 @@ use crate::{
     described::Described,
     error::{self, Problems},
     fields::Fields,
-    lifecycle::StoredSecrets,
+    lifecycle::{StoredSecrets, ownership},
     models::{
         Act, ConnectionKind, Intent, OrganizationId, PhoneNumber, SecretId, SecretOwner, Service, ServiceCredential,
         ServiceCredentials, ServiceId, Timestamp, folded_name,
@@ -49,6 +52,9 @@ const ASKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The most phone numbers that are read, the oldest first. The first acts.
 const MOST_NUMBERS: i32 = 100;
+
+/// From a link's creation until its account usually acts, and less than an open intent may be old.
+const AUTHORIZED_WITHIN: Duration = Duration::from_mins(8);
 
 const OF_PIPEDREAM: &str = "apn_";
 
@@ -152,6 +158,7 @@ pub struct Connections {
     secrets: Secrets,
     pipedream: Pipedream,
     pipedream_secret: String,
+    listeners: AccountListeners,
     seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
     /// Counts invalidations. Answers to earlier requests are not cached.
     forgotten: Arc<AtomicU64>,
@@ -183,6 +190,7 @@ impl Connections {
         (stored, secret_prefix): (StoredSecrets, String),
         secrets: Secrets,
         (pipedream, pipedream_secret): (Pipedream, String),
+        listeners: AccountListeners,
     ) -> Self {
         let (seen, forgotten) = (Arc::default(), Arc::default());
         Self {
@@ -193,6 +201,7 @@ impl Connections {
             secrets,
             pipedream,
             pipedream_secret,
+            listeners,
             seen,
             forgotten,
         }
@@ -310,6 +319,7 @@ impl Connections {
                 if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
             return Err(Error::invalid("account_id", format!("is not a working account at {}; {known}", service.name)));
         }
+        self.listeners.compare_after(organization, service, ownership(deadline)).await?;
         self.organizations.set_service_account(&before, service, Act::Edited, account.clone()).await?;
         let shows = |row: &crate::models::Organization| row.service_accounts.get(&service.id) == account.as_ref();
         self.organizations.wait_for_index(&before, shows).await;
@@ -348,6 +358,7 @@ impl Connections {
                     back
                 });
                 let back = problems.into_result(link)?;
+                self.listeners.compare_after(organization, service, AUTHORIZED_WITHIN).await?;
                 let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
                 let link = self.pipedream.connect_link(&project, organization, app, back.as_deref(), deadline).await?;
                 self.forget(organization);
@@ -394,6 +405,7 @@ impl Connections {
                         return Err(Error::invalid("account", format!("must say which: there are {}", ids.join(", "))));
                     }
                 };
+                self.listeners.compare_after(organization, service, ownership(deadline)).await?;
                 self.pipedream.delete_account(&project, &gone.id, deadline).await?;
                 self.forget(organization);
                 let before = self.organizations.get_consistent(organization).await?;
