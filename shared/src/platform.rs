@@ -31,7 +31,7 @@ use crate::{
         Twilio, Vapi,
     },
     config::{self, Environment},
-    connections::Connections,
+    connections::{AccountListeners, Connections},
     discovery::Discovery,
     error,
     execution::Executor,
@@ -469,6 +469,10 @@ impl Platform {
                 secrets: self.secrets().clone(),
                 pipedream: self.pipedream(),
                 pipedream_secret: self.pipedream_secret()?,
+                listeners: AccountListeners {
+                    hooks: Hooks::new(self.database()?),
+                    intents: Intents::new(self.database()?),
+                },
                 seen: Arc::default(),
                 forgotten: Arc::default(),
             })

@@ -76,17 +76,18 @@ pub(crate) async fn poll(
             let next = next_poll(automation.id, polling.polling_interval_minutes, 0, base);
             deps.triggers.arm(polled, Some(next), now).await.map(drop)
         }
-        SourceAnswer::Items { items, source: told_by, validators } => {
-            let answered = Answered { items, told_by, validators };
+        SourceAnswer::Items { items, source: told_by, account, validators } => {
+            let answered = Answered { items, told_by, account, validators };
             take(deps, source, &person, schedule, answered, now).await
         }
     }
 }
 
-/// The items of an answer, the hash of what identifies them, and the answer's validators.
+/// The items of an answer, the hashes of what identifies them and of the account, and the answer's validators.
 struct Answered {
     items: Vec<PolledItem>,
     told_by: String,
+    account: Option<String>,
     validators: Option<Validators>,
 }
 
@@ -95,15 +96,17 @@ async fn take(
     source: &Source<'_>,
     person: &Value,
     mut schedule: Schedule,
-    Answered { items, told_by, validators }: Answered,
+    Answered { items, told_by, account, validators }: Answered,
     now: Timestamp,
 ) -> Result<()> {
     let Source { automation, polling, .. } = source;
     let scheduled_for = schedule.next_run_at;
     let base = scheduled_for.map_or(now, |at| at.max(now));
-    let known = schedule.cursor.clone().filter(|cursor| cursor.source == told_by);
+    let known = schedule.cursor.clone().filter(|cursor| cursor.is_of(&told_by, account.as_deref()));
     let first = known.is_none();
-    let cursor = known.unwrap_or_else(|| PollCursor { source: told_by, ..PollCursor::default() });
+    let cursor =
+        known.unwrap_or_else(|| PollCursor { source: told_by, account: account.clone(), ..PollCursor::default() });
+    let account = account.or_else(|| cursor.account.clone());
     let begun = !cursor.pending.is_empty();
     let latest = polling.aggregation_mode == "latest";
     let all = if latest && !begun { items.clone() } else { Vec::new() };
@@ -150,7 +153,7 @@ async fn take(
     // An unchanged answer would hide the items that are left.
     let validators = validators.filter(|_| !poll.more);
     let polled = Schedule {
-        cursor: Some(PollCursor { validators, ..poll.cursor }),
+        cursor: Some(PollCursor { account, validators, ..poll.cursor }),
         last_poll: Some(now),
         last_run_at: scheduled_for,
         failures: 0,

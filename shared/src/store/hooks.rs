@@ -84,6 +84,16 @@ impl Hooks {
             .await
     }
 
+    /// The organization's hooks that each receive events for one automation.
+    pub async fn of_automations(&self, organization: OrganizationId) -> Result<Vec<Hook>> {
+        self.table
+            .query_index("by_organization", "#organization_id = :organization")
+            .filter("attribute_exists(#automation_id)")
+            .with([(":organization", text(organization))])
+            .collect()
+            .await
+    }
+
     /// The service names of the organization's own hooks.
     pub async fn own_services(&self, organization: OrganizationId) -> Result<Vec<String>> {
         let own = self.table.of_organization(organization).filter("begins_with(#service, :own)");

@@ -7,6 +7,11 @@
 //! change of accounts made here changes the row, so no process uses an outdated answer. A missing account is cached for five
 //! seconds only: a person who has just connected one expects to see it.
 
+mod credential;
+mod listeners;
+
+pub use listeners::AccountListeners;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -21,6 +26,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use self::credential::credential;
 use crate::{
     Deadline, Error, Result,
     accounts::credential_secret,
@@ -31,10 +37,10 @@ use crate::{
     described::Described,
     error::{self, Problems},
     fields::Fields,
-    lifecycle::StoredSecrets,
+    lifecycle::{StoredSecrets, ownership},
     models::{
-        Act, ConnectionKind, CredentialField, Intent, OrganizationId, PhoneNumber, SecretId, SecretOwner, Service,
-        ServiceCredential, ServiceCredentials, ServiceId, Timestamp,
+        Act, ConnectionKind, Intent, OrganizationId, PhoneNumber, SecretId, SecretOwner, Service, ServiceCredential,
+        ServiceCredentials, ServiceId, Timestamp, folded_name,
     },
     store::{Organizations, PhoneNumbers},
 };
@@ -47,10 +53,10 @@ const ASKED_WITHIN: Duration = Duration::from_secs(3);
 /// The most phone numbers that are read, the oldest first. The first acts.
 const MOST_NUMBERS: i32 = 100;
 
-const OF_PIPEDREAM: &str = "apn_";
+/// From a link's creation until its account usually acts, and less than an open intent may be old.
+const AUTHORIZED_WITHIN: Duration = Duration::from_mins(8);
 
-/// In bytes.
-const LONGEST_FIELD: usize = 4_000;
+const OF_PIPEDREAM: &str = "apn_";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Described)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -61,9 +67,13 @@ pub enum Connection {
         accounts: Vec<ConnectedAccount>,
     },
     NotConnected,
-    /// The service refuses the account: the organization must connect again.
+    /// The service refuses the account that acts.
     Expired {
+        /// Refused; the chosen one is the first.
         accounts: Vec<ConnectedAccount>,
+        /// Beside a refused chosen account: one of these acts once it is chosen, or the refused one is disconnected.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        working: Vec<ConnectedAccount>,
     },
     Unknown,
 }
@@ -99,17 +109,35 @@ impl Connection {
     }
 
     /// The same connection with the chosen account first. If that account no longer works, no other takes its place.
-    fn led_by(self, chosen: Option<&String>) -> Self {
-        let (Self::Connected { mut accounts }, Some(id)) = (self.clone(), chosen) else { return self };
-        match accounts.iter().position(|account| account.id == *id) {
-            Some(at) => {
-                accounts.swap(0, at);
-                Self::Connected { accounts }
+    fn led_by(mut self, chosen: Option<ConnectedAccount>) -> Self {
+        let (Self::Connected { accounts } | Self::Expired { accounts, .. }, Some(chosen)) = (&mut self, chosen) else {
+            return self;
+        };
+        if let Some(at) = accounts.iter().position(|account| account.id == chosen.id) {
+            let chosen = accounts.remove(at);
+            accounts.insert(0, chosen);
+            return self;
+        }
+        match self {
+            Self::Connected { accounts } if chosen.id.starts_with(OF_PIPEDREAM) => {
+                Self::Expired { accounts: vec![chosen], working: accounts }
             }
-            None if id.starts_with(OF_PIPEDREAM) => {
-                Self::Expired { accounts: vec![ConnectedAccount { id: id.clone(), name: String::new() }] }
+            other => other,
+        }
+    }
+
+    /// How an administrator repairs a connection whose account is refused, a clause.
+    pub fn renewal(&self, service: &str) -> String {
+        let path = format!("/api/{{slug}}/services/{}", folded_name(service));
+        match self {
+            Self::Expired { accounts, working } if !working.is_empty() => {
+                let ids = |all: &[ConnectedAccount]| all.iter().map(|it| it.id.as_str()).collect::<Vec<_>>().join(", ");
+                let (refused, working) = (ids(accounts), ids(working));
+                format!(
+                    "an administrator chooses another account ({working}) with PUT {path}/account, or disconnects this one with DELETE {path}/connection?account={refused}"
+                )
             }
-            None => self,
+            _ => format!("an administrator connects it again with POST {path}/connect"),
         }
     }
 
@@ -131,6 +159,7 @@ pub struct Connections {
     pub(crate) secrets: Secrets,
     pub(crate) pipedream: Pipedream,
     pub(crate) pipedream_secret: String,
+    pub(crate) listeners: AccountListeners,
     pub(crate) seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
     /// Counts invalidations. Answers to earlier requests are not cached.
     pub(crate) forgotten: Arc<AtomicU64>,
@@ -167,7 +196,7 @@ impl Connections {
         );
         match known(chosen) {
             Some(chosen) => {
-                let kept = |id: &ServiceId| chosen.get(id).filter(|account| self.is_there(organization, account));
+                let kept = |id: &ServiceId| self.still_there(organization, chosen.get(id)?);
                 connections.into_iter().map(|(id, connection)| (id, connection.led_by(kept(&id)))).collect()
             }
             // Another account than the chosen one might act.
@@ -181,10 +210,13 @@ impl Connections {
         }
     }
 
-    /// Whether the chosen account still exists; true if that is unknown.
-    fn is_there(&self, organization: OrganizationId, account: &str) -> bool {
+    /// The chosen account, unless it is known not to exist any more.
+    fn still_there(&self, organization: OrganizationId, id: &str) -> Option<ConnectedAccount> {
         let seen = self.seen().get(&organization).and_then(|seen| seen.accounts.clone());
-        !account.starts_with(OF_PIPEDREAM) || seen.is_none_or(|all| all.iter().any(|known| known.id == account))
+        match seen.filter(|_| id.starts_with(OF_PIPEDREAM)) {
+            Some(all) => all.iter().find(|known| known.id == id).map(of_account),
+            None => Some(ConnectedAccount { id: id.to_owned(), name: String::new() }),
+        }
     }
 
     /// As [`Connections::of`], regardless of the chosen account.
@@ -263,10 +295,12 @@ impl Connections {
                 if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
             return Err(Error::invalid("account_id", format!("is not a working account at {}; {known}", service.name)));
         }
+        self.listeners.compare_after(organization, service, ownership(deadline)).await?;
         self.organizations.set_service_account(&before, service, Act::Edited, account.clone()).await?;
         let shows = |row: &crate::models::Organization| row.service_accounts.get(&service.id) == account.as_ref();
         self.organizations.wait_for_index(&before, shows).await;
-        Ok(connection.led_by(account.as_ref()))
+        let chosen = accounts.iter().find(|known| Some(&known.id) == account.as_ref()).cloned();
+        Ok(connection.led_by(chosen))
     }
 
     /// Connects the service, or returns the page where a person does: at Pipedream by a link, with a credential by the
@@ -300,6 +334,7 @@ impl Connections {
                     back
                 });
                 let back = problems.into_result(link)?;
+                self.listeners.compare_after(organization, service, AUTHORIZED_WITHIN).await?;
                 let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
                 let link = self.pipedream.connect_link(&project, organization, app, back.as_deref(), deadline).await?;
                 self.forget(organization);
@@ -346,6 +381,7 @@ impl Connections {
                         return Err(Error::invalid("account", format!("must say which: there are {}", ids.join(", "))));
                     }
                 };
+                self.listeners.compare_after(organization, service, ownership(deadline)).await?;
                 self.pipedream.delete_account(&project, &gone.id, deadline).await?;
                 self.forget(organization);
                 let before = self.organizations.get_consistent(organization).await?;
@@ -485,15 +521,11 @@ fn of_accounts(accounts: &[Account], app: &str) -> Connection {
     let mut of_app: Vec<&Account> = accounts.iter().filter(|account| account.app == app).collect();
     // ISO 8601 sorts as text.
     of_app.sort_by(|one, other| other.created_at.cmp(&one.created_at));
-    let shown = |accounts: &[&Account]| {
-        let shown =
-            accounts.iter().map(|account| ConnectedAccount { id: account.id.clone(), name: account.name.clone() });
-        shown.collect::<Vec<_>>()
-    };
+    let shown = |accounts: &[&Account]| accounts.iter().map(|account| of_account(account)).collect::<Vec<_>>();
     let working: Vec<&Account> = of_app.iter().copied().filter(|account| account.works()).collect();
     match (working.is_empty(), of_app.is_empty()) {
         (false, _) => Connection::Connected { accounts: shown(&working) },
-        (true, false) => Connection::Expired { accounts: shown(&of_app) },
+        (true, false) => Connection::Expired { accounts: shown(&of_app), working: Vec::new() },
         (true, true) => Connection::NotConnected,
     }
 }
@@ -502,47 +534,16 @@ fn of_list(accounts: Vec<ConnectedAccount>) -> Connection {
     if accounts.is_empty() { Connection::NotConnected } else { Connection::Connected { accounts } }
 }
 
+fn of_account(account: &Account) -> ConnectedAccount {
+    ConnectedAccount { id: account.id.clone(), name: account.name.clone() }
+}
+
 fn of_number(number: &PhoneNumber) -> ConnectedAccount {
     ConnectedAccount { id: number.id.to_string(), name: number.number.to_string() }
 }
 
 fn of_credential(credential: &ServiceCredential) -> ConnectedAccount {
     ConnectedAccount { id: credential.id.to_string(), name: credential.name.clone() }
-}
-
-fn credential(fields: &[CredentialField], body: &Value) -> Result<(SecretString, String)> {
-    let mut problems = Problems::default();
-    let Value::Object(given) = body else { return Err(Error::invalid("body", "must be an object")) };
-    let (mut content, mut names) = (Map::new(), Vec::new());
-    for CredentialField { name, description, secret, in_address } in fields {
-        match given.get(name) {
-            Some(Value::String(text)) if text.len() > LONGEST_FIELD => {
-                problems.add(name.clone(), format!("must have at most {LONGEST_FIELD} bytes"));
-            }
-            Some(Value::String(text)) if !text.trim().is_empty() => {
-                let fits = |letter: char| !letter.is_control() && (letter.is_ascii() || !secret);
-                if !text.trim().chars().all(fits) {
-                    problems.add(name.clone(), "holds characters that do not belong there; copy it again");
-                }
-                if *in_address && !CredentialField::fits_address(text.trim()) {
-                    let problem = "must be only letters, digits and hyphens, without https:// and without the rest of the address";
-                    problems.add(name.clone(), problem);
-                }
-                if !secret {
-                    names.push(text.trim().to_owned());
-                }
-                content.insert(name.clone(), text.trim().into());
-            }
-            Some(Value::String(_)) | None => problems.add(name.clone(), format!("is required: {description}")),
-            Some(_) => problems.add(name.clone(), "must be text"),
-        }
-    }
-    for name in given.keys().filter(|name| !fields.iter().any(|field| field.name == **name)) {
-        let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        problems.add(name.clone(), format!("is unknown; the fields are {}", known.join(", ")));
-    }
-    let content = SecretString::from(Value::Object(content).to_string());
-    problems.into_result(Some((content, names.join(", "))))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 use local::standins::Fault as VendorFault;
 use serde_json::{Value, json};
-use tests::{Fault, World, webhooks::Signer};
+use tests::{Event, Fault, World, webhooks::Signer};
 
 const DEPLOY: &str = "/triggers/deploy";
 const NEW_ADDRESS: &str = "https://calls.acme.example";
@@ -270,6 +270,76 @@ async fn settling_repairs_a_crash_at_any_point() {
             assert_eq!(world.aws.rows("hooks")[0]["status"], "active");
         }
     }
+}
+
+/// The account with which the only trigger listens.
+fn listens_with(world: &World) -> Value {
+    let triggers = world.pipedream.triggers();
+    let [trigger] = &triggers[..] else { panic!("{triggers:?}") };
+    trigger.configured_props["gmail"]["authProvisionId"].clone()
+}
+
+async fn of_gmail(world: &World, method: &str, path: &str, body: &Value) -> tests::Answer {
+    let path = format!("/api/{}/services/gmail/{path}", world.home.slug);
+    let event = Event::new(method, &path).user(&world.home.user_id);
+    world.send("discover", &if body.is_null() { event } else { event.text(body.to_string()) }).await
+}
+
+#[tokio::test]
+async fn a_trigger_listens_with_the_account_that_acts_now() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let first = world.pipedream.triggers().remove(0);
+    world.pipedream.connect("apn_b", &world.home.organization_id, "gmail");
+    of_gmail(&world, "PUT", "account", &json!({"account_id": "apn_gmailh"})).await.expect(200);
+    let settle = async || {
+        world.later();
+        world.settle().await;
+        assert_eq!(world.aws.rows("intents"), [] as [Value; 0]);
+    };
+    settle().await;
+    assert_eq!(world.pipedream.triggers(), [first], "the same account is not deployed again");
+    of_gmail(&world, "PUT", "account", &json!({"account_id": "apn_b"})).await.expect(200);
+    settle().await;
+    assert_eq!(listens_with(&world), "apn_b");
+    let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key().to_owned());
+    world.deliver_signed(&hook, Signer::Pipedream(&key), &message("18c2", "Invoice")).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
+
+    let delete = async |account: &str| {
+        let path = format!("/api/{}/services/gmail/connection", world.home.slug);
+        let event = Event::new("DELETE", &path).user(&world.home.user_id).query("account", account);
+        world.send("discover", &event).await.expect(204);
+    };
+    delete("apn_b").await;
+    settle().await;
+    assert_eq!(listens_with(&world), "apn_gmailh");
+    delete("apn_gmailh").await;
+    settle().await;
+    nothing_left(&world);
+    let row = world.aws.rows("automations").remove(0);
+    assert_eq!(row["status"], "paused");
+    assert!(row["pause_reason"].as_str().unwrap().contains("Gmail is not connected"), "{row}");
+}
+
+/// A person connects on Pipedream's page, which sends no request here.
+#[tokio::test]
+async fn a_trigger_follows_an_account_that_was_connected_by_a_link_and_other_services_leave_it_alone() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let path = format!("/api/{}/services/slack/connect", world.home.slug);
+    world.send("discover", &Event::new("POST", &path).user(&world.home.user_id)).await.expect(200);
+    assert_eq!(world.aws.rows("intents"), [] as [Value; 0], "Slack is another service");
+    world.pipedream.expire("apn_gmailh");
+    of_gmail(&world, "POST", "connect", &Value::Null).await.expect(200);
+    world.pipedream.connect("apn_new", &world.home.organization_id, "gmail");
+    world.settle().await;
+    assert_eq!(listens_with(&world), "apn_gmailh", "the person may still be on the page");
+    world.later();
+    world.settle().await;
+    assert_eq!(listens_with(&world), "apn_new");
 }
 
 #[tokio::test]

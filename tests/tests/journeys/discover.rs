@@ -541,6 +541,32 @@ async fn a_service_is_connected_by_a_link_or_a_credential_and_disconnected() {
 }
 
 #[tokio::test]
+async fn an_account_connected_beside_a_refused_chosen_one_is_shown_with_a_step_that_works() {
+    let world = world().await;
+    let (home, chosen) = (&world.home, world.home.slack_account.as_str());
+    let path = format!("/api/{}/services/slack/account", home.slug);
+    let choose = |account: &str| {
+        let choose = Event::new("PUT", &path).user(&home.user_id);
+        choose.text(json!({"account_id": account}).to_string())
+    };
+    world.send("discover", &choose(chosen)).await.expect(200);
+    world.pipedream.expire(chosen);
+    world.pipedream.connect("apn_b", &home.organization_id, "slack");
+    // A refused choice has the accounts asked for again.
+    world.send("discover", &choose("apn_none")).await.expect(422);
+    let slack = async || get(&world, "services", &[("q", "slack")]).await.expect(200)["items"][0]["connection"].clone();
+    let refused = slack().await;
+    assert_eq!((&refused["state"], &refused["accounts"][0]["id"]), (&json!("expired"), &json!(chosen)));
+    assert_ne!(refused["accounts"][0]["name"], "");
+    assert_eq!(refused["working"], json!([{"id": "apn_b", "name": "b@slack.example"}]));
+    let next = refused["next_step"].as_str().unwrap();
+    assert!(next.contains("(apn_b) with PUT /api/{slug}/services/slack/account"), "{next}");
+    world.send("discover", &choose("apn_b")).await.expect(200);
+    let now = slack().await;
+    assert_eq!((&now["state"], &now["accounts"]), (&json!("connected"), &refused["working"]));
+}
+
+#[tokio::test]
 async fn of_several_accounts_none_is_deleted_unless_it_is_named() {
     let world = world().await;
     let (home, chosen) = (&world.home, world.home.slack_account.as_str());

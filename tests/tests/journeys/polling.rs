@@ -10,7 +10,7 @@ use std::{
 use axum::{Router, http::StatusCode, response::IntoResponse, routing::get};
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Fault, Options, Trouble, World, http_server::Server};
+use tests::{Event, Fault, Options, Trouble, World, http_server::Server};
 
 /// The source's answer: a status, and its body.
 type Feed = Arc<Mutex<(u16, Value)>>;
@@ -254,6 +254,33 @@ async fn an_item_of_another_source_is_another_one() {
     assert_eq!(polled.titles(), BTreeSet::from(["Item 3".to_owned(), "Entry 3".to_owned()]));
     let row = polled.row().to_string();
     assert!(!row.contains("feed_list") && !row.contains("page.entries"), "configuration is kept as a hash: {row}");
+}
+
+#[tokio::test]
+async fn old_items_of_another_account_start_nothing_and_a_reconnected_account_loses_none() {
+    let mut polled = Polled::start(&json!({})).await;
+    polled.world.service("Feed", Some("slack"));
+    polled.world.restart();
+    let acts = async |world: &World, account: &str| {
+        let home = &world.home;
+        world.pipedream.connect(account, &home.organization_id, "slack");
+        let path = format!("/api/{}/services/feed/account", home.slug);
+        let choose = Event::new("PUT", &path).user(&home.user_id).text(json!({"account_id": account}).to_string());
+        world.send("discover", &choose).await.expect(200);
+    };
+    // The cursor does not know an account yet.
+    polled.poll(&[3, 2, 1]).await;
+    assert_eq!(polled.titles(), titles([3]));
+    acts(&polled.world, "apn_b").await;
+    polled.poll(&[12, 11]).await;
+    assert_eq!(polled.titles(), titles([3]), "what the other account had before is old");
+    polled.poll(&[3, 13, 12, 11]).await;
+    assert_eq!((polled.titles(), polled.runs().len()), (titles([3, 13]), 3), "its item 3 is another one");
+    // Another id with the same name.
+    acts(&polled.world, "apn_apn_b").await;
+    polled.poll(&[14, 3, 13, 12, 11]).await;
+    assert_eq!((polled.titles(), polled.runs().len()), (titles([3, 13, 14]), 4));
+    assert!(!polled.row().to_string().contains("b@slack.example"), "the account is kept as a hash");
 }
 
 #[tokio::test]

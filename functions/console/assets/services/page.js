@@ -68,17 +68,17 @@ function Search({ q, seek }) {
 function Service({ service, api, slug, again, refused }) {
   const { name, description, categories, connection, connection_kind: kind } = service;
   const path = `services/${encodeURIComponent(name)}`;
-  const { accounts = [], next_step: missing, state } = connection;
-  const next = NEXT[state] ?? missing;
+  const { accounts = [], working = [], next_step: missing, state } = connection;
+  const next = working.length > 0 ? 'The account is not let in any more. Let another one act, or disconnect this one.' : NEXT[state] ?? missing;
   const { busy, problem, act } = useAct();
   const change = (does) => act(async () => (await does(), again()));
   return html`<section class="stack" data-service=${state}><div class="titled"><h2><bdi>${name}</bdi></h2><${State} of=${connection} /></div><p dir="auto">${description}</p><p class="quiet small">${categories.join(' · ')}</p>
       ${next && html`<div class="say ${state === 'expired' ? 'bad' : 'wait'}"><${Icon} name=${state === 'expired' ? 'bad' : 'wait'} /><p>${next}</p></div>`}</section>
-    ${accounts.length > 0 && html`<section class="stack"><h3>Accounts</h3><ul class="tools">${accounts.map((account, place) => html`<li key=${account.id}><bdi>${account.name}</bdi> ${place === 0 ? html`<${Status} of="approved">Acts<//>` : html`<${Act} id="acts-${place}" refused=${refused && ' '} busy=${busy} onClick=${() => change(() => api.act('PUT', `${path}/account`, { account_id: account.id }))}>Let it act<//>`}
+    ${accounts.length > 0 && html`<section class="stack"><h3>Accounts</h3><ul class="tools">${[...accounts, ...working].map((account, place) => html`<li key=${account.id}><bdi>${account.name}</bdi> ${state === 'expired' && place < accounts.length ? html`<${State} of=${connection} />` : place === 0 ? html`<${Status} of="approved">Acts<//>` : html`<${Act} id="acts-${place}" refused=${refused && ' '} busy=${busy} onClick=${() => change(() => api.act('PUT', `${path}/account`, { account_id: account.id }))}>Let it act<//>`}
       <${Sure} id="disconnect-${place}" word="Disconnect…" title=${`Disconnect ${account.name}?`} yes="Disconnect" refused=${refused && ' '} does=${async () => { await api.act('DELETE', `${path}/connection?account=${encodeURIComponent(account.id)}`); again(); }}><p>Tools and automations that act at ${name} with this account fail from now on.</p><//></li>`)}</ul>
       <p class="quiet small">The account's permissions are not known here. An action that lacks one fails, and its execution shows the refusal. Connect the account again and allow it.</p></section>`}
     <${Problem} of=${problem} />
-    <section class="stack"><${Connect} kind=${kind} state=${state} name=${name} path=${path} api=${api} slug=${slug} again=${again} refused=${refused} /></section>`;
+    <section class="stack"><${Connect} kind=${kind} state=${working.length > 0 ? 'connected' : state} name=${name} path=${path} api=${api} slug=${slug} again=${again} refused=${refused} /></section>`;
 }
 
 function Connect({ kind, state, name, path, api, slug, again, refused }) {

@@ -427,6 +427,10 @@ impl PipedreamTriggers {
         let Some(account) = connection.account().filter(|_| connection.can_act()) else {
             return match connection {
                 Connection::Unknown => Err(Error::Unavailable("the connections of services", "not known now".into())),
+                Connection::Expired { .. } => {
+                    let (name, renewal) = (&service.name, connection.renewal(&service.name));
+                    Ok(Err(Refused(format!("{name} refuses the account; {renewal}, and activates again."))))
+                }
                 _ => Ok(Err(Refused(format!("{} is not connected; connect it, and activate again.", service.name)))),
             };
         };

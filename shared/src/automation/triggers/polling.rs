@@ -87,12 +87,7 @@ impl PollCursor {
         }
         let before = self.seen.iter().filter(|id| !here.contains(*id)).take(REMEMBERED).cloned();
         let seen = known.into_iter().chain(before).collect();
-        Poll {
-            new,
-            cursor: Self { source: self.source.clone(), seen, pending: Vec::new(), validators: None },
-            more,
-            too_large,
-        }
+        Poll { new, cursor: self.with_seen(seen), more, too_large }
     }
 
     /// Only the pending items, for which a run is being started.
@@ -101,17 +96,30 @@ impl PollCursor {
         let mut once = HashSet::new();
         new.retain(|item| once.insert(item.id.clone()));
         let seen = self.pending.iter().chain(&self.seen).take(MOST_ITEMS + REMEMBERED).cloned().collect();
-        let cursor = Self { source: self.source.clone(), seen, pending: Vec::new(), validators: None };
-        Poll { new, cursor, more: true, too_large: 0 }
+        Poll { new, cursor: self.with_seen(seen), more: true, too_large: 0 }
+    }
+
+    fn with_seen(&self, seen: Vec<String>) -> Self {
+        Self { seen, pending: Vec::new(), validators: None, ..self.clone() }
+    }
+
+    /// Whether its items are comparable with those of this source and account.
+    pub fn is_of(&self, source: &str, account: Option<&str>) -> bool {
+        let known = self.account.as_deref();
+        self.source == source && (known.is_none() || account.is_none() || known == account)
     }
 
     pub fn key_of_pending(&self) -> String {
-        format!("items {} {}", self.source, hash(&self.pending.join(" ")))
+        format!("items {} {}", self.origin(), hash(&self.pending.join(" ")))
     }
 
-    /// The idempotency key of the run for an item. It includes the source: other sources may have items with the same ids.
+    /// The idempotency key of the run for an item. Other sources and accounts may have items with the same ids.
     pub fn key_of(&self, item: &PolledItem) -> String {
-        format!("item {} {}", self.source, item.id)
+        format!("item {} {}", self.origin(), item.id)
+    }
+
+    fn origin(&self) -> String {
+        [Some(&self.source), self.account.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -244,6 +252,19 @@ mod tests {
         assert_eq!((ids(&again), again.more), (vec!["c"], true), "b has gone since, d came");
         assert_eq!(ids(&again.cursor.poll(items(&["a", "b", "c", "d"]), false)), ["d"]);
         assert_ne!(pending.key_of_pending(), again.cursor.key_of_pending());
+    }
+
+    #[test]
+    fn items_of_another_account_are_other_items() {
+        let unknown = PollCursor { source: "s".into(), ..PollCursor::default() };
+        let known = PollCursor { account: Some("a".into()), ..unknown.clone() };
+        let is_of = |cursor: &PollCursor| ["a", "b"].map(|account| cursor.is_of("s", Some(account)));
+        assert_eq!((is_of(&unknown), is_of(&known)), ([true, true], [true, false]));
+        assert!(known.is_of("s", None) && !known.is_of("t", Some("a")));
+        let other = PollCursor { account: Some("b".into()), ..known.clone() };
+        let item = &items(&["1"])[0];
+        assert_ne!(known.key_of(item), other.key_of(item));
+        assert_eq!(known.poll(items(&["1"]), true).cursor.account, known.account);
     }
 
     #[test]

@@ -35,8 +35,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceAnswer {
-    /// `source`: hash of the request and of the fields that identify an item. Items of different sources are not comparable.
-    Items { items: Vec<PolledItem>, source: String, validators: Option<Validators> },
+    /// `source`: hash of the request and of the fields that identify an item; `account`: as in [`PollCursor`]. Items of
+    /// different sources or accounts are not comparable.
+    Items { items: Vec<PolledItem>, source: String, account: Option<String>, validators: Option<Validators> },
     /// As at the last poll.
     Unchanged,
     /// With the reason, a sentence. A later poll may succeed.
@@ -110,8 +111,13 @@ impl Deployment {
         if let Some((service, connection)) = &tool.service
             && !connection.can_act()
         {
-            let sentence = format!("The organization has no account at {service} that works; connect one.");
-            return Ok(SourceAnswer::Failed(sentence));
+            let next = match connection {
+                Connection::Expired { .. } => connection.renewal(service),
+                _ => "connect one".to_owned(),
+            };
+            return Ok(SourceAnswer::Failed(format!(
+                "The organization has no account at {service} that works; {next}."
+            )));
         }
         // Another id or list path would make old items look new, so a failed look-up stops the poll.
         let Polling { service, source_tool, tool_params, .. } = polling;
@@ -124,7 +130,11 @@ impl Deployment {
         };
         let PolledPlaces { items, id } = PolledPlaces::of(polling, of_service.as_ref());
         let source = hash(&json!([service, source_tool, tool_params, items, id]).to_string());
-        let earlier = cursor.filter(|cursor| cursor.source == source).and_then(|cursor| cursor.validators.as_ref());
+        let account = tool.service.as_ref().and_then(|(_, connection)| connection.account());
+        let account = account.map(|account| hash(if account.name.is_empty() { &account.id } else { &account.name }));
+        // An account that is not known yet is learned from a whole answer.
+        let is_same = |cursor: &&PollCursor| cursor.source == source && cursor.account == account;
+        let earlier = cursor.filter(is_same).and_then(|cursor| cursor.validators.as_ref());
         let nothing = Lowered::default();
         let call = SourceCall {
             organization,
@@ -156,7 +166,7 @@ impl Deployment {
                 Some(items) if items.last().is_some_and(|item| cut::is_marker(&item.value)) => SourceAnswer::Failed(
                     format!("{name} gave back too much, so nothing was run. Ask it for fewer items."),
                 ),
-                Some(items) => SourceAnswer::Items { items, source, validators },
+                Some(items) => SourceAnswer::Items { items, source, account, validators },
                 None => SourceAnswer::Failed(without_list(name, items)),
             },
         })

@@ -229,7 +229,7 @@ pub(super) fn check_connection(
         ),
         Connection::Expired { .. } => (
             format!("The organization's account at {service} does not work any more."),
-            format!("Let an administrator connect it again ({link}) before the automation is activated."),
+            format!("Before the automation is activated, {}.", connection.renewal(service)),
         ),
         Connection::Unknown => {
             let message = format!("Whether {service} is connected could not be looked up.");

@@ -1,6 +1,7 @@
 //! Hooks: the addresses to which services send an organization's events.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{AutomationId, HookId, OrganizationId, SecretId, Timestamp};
 use crate::{described::Described, names::Names};
@@ -34,14 +35,22 @@ pub struct Hook {
     pub unseen_secret: bool,
     /// The one automation that receives its events; otherwise all listening ones.
     pub automation_id: Option<AutomationId>,
-    /// The event and params of the trigger that it was made for; when the automation has another one, events are ignored. Absent in
-    /// rows of older versions.
+    /// `[service, event, params]` of its trigger, as JSON; when the automation has another one, events are ignored. Absent
+    /// in rows of older versions.
     pub deployed_for: Option<String>,
     /// Counts changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
     pub revision: u64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl Hook {
+    /// Whether it may be of a trigger deployed for this folded service name.
+    pub fn listens_at(&self, service: &str) -> bool {
+        let trigger: Option<Vec<Value>> = self.deployed_for.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        trigger.is_none_or(|trigger| trigger.first().is_none_or(|of| of == service))
+    }
 }
 
 /// The proof of a hook's requests, see [`crate::webhooks`].

@@ -40,6 +40,9 @@ pub struct Schedule {
 pub struct PollCursor {
     /// Hash of service, tool, parameters and item id. The state is valid for this source only.
     pub source: String,
+    /// Hash of the acting account's name, or of its id if it has none. Absent in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// Hashes of known items' ids, the last seen first.
     #[serde(default)]
     pub seen: Vec<String>,

@@ -37,10 +37,11 @@ pub(super) fn service_tool(
         Connection::NotNeeded => None,
         Connection::Connected { .. } => connection.account(),
         Connection::NotConnected => {
-            return Ok(Err(Unavailable::NotConnected { service: service.name.clone(), expired: false }));
+            return Ok(Err(Unavailable::NotConnected { service: service.name.clone(), renewal: None }));
         }
         Connection::Expired { .. } => {
-            return Ok(Err(Unavailable::NotConnected { service: service.name.clone(), expired: true }));
+            let renewal = Some(connection.renewal(&service.name));
+            return Ok(Err(Unavailable::NotConnected { service: service.name.clone(), renewal }));
         }
         Connection::Unknown => return Ok(Err(Unavailable::Unreachable { service: service.name.clone() })),
     };

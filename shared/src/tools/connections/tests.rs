@@ -4,6 +4,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
+use crate::models::CredentialField;
 
 fn account(id: &str, app: &str, created_at: &str, healthy: bool) -> Account {
     let row = json!({
@@ -22,9 +23,34 @@ fn the_newest_account_that_works_acts() {
     ];
     let slack = of_accounts(&all, "slack_v2");
     assert_eq!(slack.account().unwrap().id, "b");
-    assert!(matches!(of_accounts(&all, "gmail"), Connection::Expired { accounts } if accounts[0].id == "d"));
+    assert!(matches!(of_accounts(&all, "gmail"), Connection::Expired { accounts, .. } if accounts[0].id == "d"));
     // An account of the older app does not belong to this service.
     assert_eq!(of_accounts(&all, "slack"), Connection::NotConnected);
+}
+
+#[test]
+fn a_refused_chosen_account_is_shown_with_those_that_could_act_instead() {
+    let mut all = vec![
+        account("apn_a", "gmail", "2026-01-01T00:00:00Z", false),
+        account("apn_b", "gmail", "2026-03-01T00:00:00Z", true),
+        account("apn_c", "gmail", "2026-05-01T00:00:00Z", true),
+    ];
+    let ids = |accounts: &[ConnectedAccount]| accounts.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+    let chosen = |all: &[Account], at: usize| of_accounts(all, "gmail").led_by(all.get(at).map(of_account));
+    let refused = chosen(&all, 0);
+    let Connection::Expired { accounts, working } = &refused else { panic!("{refused:?}") };
+    assert_eq!((accounts[0].name.as_str(), ids(working)), ("apn_a@example.com", vec!["apn_c".into(), "apn_b".into()]));
+    let next = refused.renewal("Gmail");
+    assert!(next.contains("(apn_c, apn_b)") && next.contains("PUT /api/{slug}/services/gmail/account"), "{next}");
+    assert!(next.ends_with("DELETE /api/{slug}/services/gmail/connection?account=apn_a"), "{next}");
+    assert_eq!(chosen(&all, 1).account().unwrap().id, "apn_b");
+    for account in &mut all {
+        *account = self::account(&account.id, "gmail", &account.created_at, false);
+    }
+    let refused = chosen(&all, 1);
+    let Connection::Expired { accounts, working } = &refused else { panic!("{refused:?}") };
+    assert_eq!((ids(accounts), working.len()), (vec!["apn_b".into(), "apn_c".into(), "apn_a".into()], 0));
+    assert!(refused.renewal("Gmail").ends_with("POST /api/{slug}/services/gmail/connect"));
 }
 
 #[test]

@@ -139,9 +139,9 @@ impl ShownConnection {
             (Connection::NotConnected, _) => {
                 Some(format!("an administrator connects it with POST /api/{{slug}}/services/{name}/connect"))
             }
-            (Connection::Expired { .. }, _) => Some(format!(
-                "the service refuses the account; an administrator connects it again with POST /api/{{slug}}/services/{name}/connect"
-            )),
+            (Connection::Expired { .. }, _) => {
+                Some(format!("the service refuses the account; {}", connection.renewal(&service.name)))
+            }
             (Connection::Unknown, _) => Some("it could not be asked; try again in a minute".to_owned()),
             (Connection::NotNeeded | Connection::Connected { .. }, _) => None,
         };

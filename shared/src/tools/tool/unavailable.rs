@@ -9,10 +9,10 @@ pub enum Unavailable {
     Changed,
     /// The tool works in a phone call only. The reason follows the words "this tool".
     NeedsCall(String),
-    /// The organization has no account at the service, or its credential has expired.
     NotConnected {
         service: String,
-        expired: bool,
+        /// If the service refuses the account: the next step, a clause.
+        renewal: Option<String>,
     },
     Unreachable {
         service: String,
@@ -35,15 +35,13 @@ impl Unavailable {
             Self::NeedsCall(reason) => {
                 format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent")
             }
-            Self::NotConnected { service, expired: false } => format!(
+            Self::NotConnected { service, renewal: None } => format!(
                 "needs an account at {service}; an administrator connects one (POST /api/{{slug}}/services/{}/connect)",
                 folded_name(service)
             ),
-            Self::NotConnected { service, expired: true } => format!(
-                "has an account at {service} that does not work any more; an administrator connects it again (POST \
-                 /api/{{slug}}/services/{}/connect)",
-                folded_name(service)
-            ),
+            Self::NotConnected { service, renewal: Some(renewal) } => {
+                format!("has an account at {service} that does not work any more; {renewal}")
+            }
             Self::Unreachable { service } => {
                 format!("cannot be used just now: whether {service} is connected cannot be looked up; try again soon")
             }
