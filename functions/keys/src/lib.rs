@@ -1,6 +1,6 @@
 //! The organization's own accounts at VAPI and at an LLM, in place of the platform's.
 //!
-//! A VAPI key is tried at VAPI first, and must see the organization's agents and tools (`switch.rs`). Each key is a secret of
+//! A VAPI key is tried at VAPI first, and must see the organization's agents, numbers and tools (`switch.rs`). Each key is a secret of
 //! its own, which the organization's row names: writing the row changes the account at once and entirely. A secret without a
 //! row is on record as an intent.
 
@@ -19,7 +19,7 @@ use shared::{
     lifecycle::StoredSecrets,
     models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOwner, Timestamp},
     platform::Parts,
-    store::{Agents, Intents, Organizations, Page, Tools},
+    store::{Agents, Intents, Organizations, Page, PhoneNumbers, Tools},
 };
 
 use crate::body::AnyKey;
@@ -31,6 +31,7 @@ pub struct Deps {
     pub access: Access,
     pub organizations: Organizations,
     pub agents: Agents,
+    pub phone_numbers: PhoneNumbers,
     pub tools: Tools,
     pub intents: Intents,
     pub vapi: Vapi,
@@ -77,8 +78,9 @@ async fn list_keys(deps: &Deps, asked: &Asked<'_>) -> Result<Page<OwnKeyView>> {
 ///
 /// For `vapi`, `VapiKey`: VAPI is asked whether it lets the key in. The organization's agents must be assistants of
 /// the key's account, so another key of the same account can always be put in the place of one; to change to another
-/// account, remove the agents and delete the tools first. With an account of its own, an organization's tools are no
-/// longer called with the bearer of the platform's credential: with their own tokens, or with `webhook_bearer`.
+/// account, remove the agents, delete the tools and set `vapi_phone_number_id` of the phone numbers to null first. With
+/// an account of its own, an organization's tools are no longer called with the bearer of the platform's credential:
+/// with their own tokens, or with `webhook_bearer`.
 ///
 /// For `llm`, `LlmKey` or `LlmClient`: any service that speaks OpenAI's API. The addresses must be public and https. With
 /// `verify_claims` the account also reads the agent's words at the end of each call: see `claim_check` of a call.

@@ -1,7 +1,9 @@
 //! Checks whether an organization may change to another VAPI account.
 //!
-//! Its agents and tools exist in one account, and a key of another account would lose them all. So the account may change while
-//! there are none, or if the new key sees the existing ones.
+//! Its agents, tools and phone numbers exist in one account, and a key of another account would lose them all. So the
+//! account may change while there are none, or if the new key sees the existing ones.
+
+use std::future::ready;
 
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use shared::{
@@ -12,24 +14,31 @@ use shared::{
 
 use crate::Deps;
 
-/// Assistants looked up in parallel; VAPI limits the rate.
+/// Assistants or numbers looked up in parallel; VAPI limits the rate.
 const AT_ONCE: usize = 8;
 
-/// Agents named in a refusal; there may be more.
+/// Agents or numbers named in a refusal; there may be more.
 const NAMED: usize = 5;
 
 /// The number of tools tried, one of which must be found: VAPI may have lost some.
 const TRIED: usize = 8;
 
+const NEXT_STEP: &str = "to change to another account remove the agents, delete the tools and set \
+                         vapi_phone_number_id of the phone numbers to null first";
+
 /// # Errors
-/// [`Error::Conflict`] with the next step, if the account lacks the organization's agents or tools.
+/// [`Error::Conflict`] with the next step, if the account lacks the organization's agents, phone numbers or tools.
 pub(crate) async fn check(
     deps: &Deps,
     organization: OrganizationId,
     account: &Account,
     deadline: Deadline,
 ) -> Result<()> {
-    let (open, agents) = try_join!(deps.intents.open_of(organization), deps.agents.all(organization))?;
+    let (open, agents, numbers) = try_join!(
+        deps.intents.open_of(organization),
+        deps.agents.all(organization),
+        deps.phone_numbers.all(organization)
+    )?;
     // Neither is at VAPI.
     let elsewhere = |change: &Change| matches!(change, Change::StoreSecret { .. } | Change::AutomationTrigger { .. });
     if open.iter().any(|intent| !elsewhere(&intent.change)) {
@@ -37,25 +46,35 @@ pub(crate) async fn check(
             "a change of this organization's tools is not finished at VAPI; try again in a few minutes".into(),
         ));
     }
-    if agents.is_empty() {
-        return check_tools(deps, organization, account, deadline).await;
-    }
-    let looks = stream::iter(agents).map(|agent| async move {
-        let found = deps.vapi.assistant(account, &agent.external_assistant_id, deadline).await?;
-        Ok::<_, Error>(found.is_none().then_some(agent.name))
+    let has_agents = !agents.is_empty();
+    let agents = agents.into_iter().map(|agent| (format!("\"{}\"", agent.name), agent.external_assistant_id));
+    let unseen =
+        missing(agents, |id| async move { Ok(deps.vapi.assistant(account, &id, deadline).await?.is_some()) }).await?;
+    refuse("the assistants of the agents", &unseen)?;
+    let numbers = numbers.into_iter().filter_map(|row| Some((row.number.to_string(), row.vapi_phone_number_id?)));
+    let unseen =
+        missing(numbers, |id| async move { Ok(deps.vapi.phone_number(account, &id, deadline).await?.is_some()) })
+            .await?;
+    refuse("the phone numbers", &unseen)?;
+    if has_agents { Ok(()) } else { check_tools(deps, organization, account, deadline).await }
+}
+
+/// The names of the rows whose id VAPI does not know, one more than a refusal names.
+async fn missing<F: Future<Output = Result<bool>>>(
+    rows: impl Iterator<Item = (String, String)>,
+    is_there: impl Fn(String) -> F,
+) -> Result<Vec<String>> {
+    let looks = stream::iter(rows).map(|(name, id)| {
+        let found = is_there(id);
+        async move { Ok((!found.await?).then_some(name)) }
     });
-    let looks: Vec<Option<String>> = looks.buffered(AT_ONCE).try_collect().await?;
-    let unseen: Vec<String> = looks.into_iter().flatten().collect();
-    if unseen.is_empty() {
-        return Ok(());
-    }
-    let named: Vec<String> = unseen.iter().take(NAMED).map(|name| format!("\"{name}\"")).collect();
+    looks.buffered(AT_ONCE).try_filter_map(|missing| ready(Ok(missing))).take(NAMED + 1).try_collect().await
+}
+
+fn refuse(what: &str, unseen: &[String]) -> Result<()> {
+    let Some(named) = unseen.get(..unseen.len().min(NAMED)).filter(|named| !named.is_empty()) else { return Ok(()) };
     let more = if unseen.len() > NAMED { " and others" } else { "" };
-    Err(Error::Conflict(format!(
-        "the VAPI account does not have the assistants of the agents {}{more}; to change to another account remove the \
-         agents and delete the tools first",
-        named.join(", ")
-    )))
+    Err(Error::Conflict(format!("the VAPI account does not have {what} {}{more}; {NEXT_STEP}", named.join(", "))))
 }
 
 async fn check_tools(deps: &Deps, organization: OrganizationId, account: &Account, deadline: Deadline) -> Result<()> {
@@ -69,8 +88,5 @@ async fn check_tools(deps: &Deps, organization: OrganizationId, account: &Accoun
     if external.is_empty() {
         return Ok(());
     }
-    Err(Error::Conflict(
-        "the VAPI account does not have the organization's tools; to change to another account delete the tools first"
-            .into(),
-    ))
+    Err(Error::Conflict(format!("the VAPI account does not have the organization's tools; {NEXT_STEP}")))
 }

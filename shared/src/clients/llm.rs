@@ -10,6 +10,7 @@ mod conversation;
 mod events;
 #[doc(hidden)]
 pub mod fuzzing;
+mod missing_cost;
 mod oauth;
 mod refusal;
 mod rejected_parameters;
@@ -22,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::Stream;
+use futures_util::{Stream, TryStreamExt};
 use reqwest::{
     RequestBuilder, Response,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
@@ -38,6 +39,7 @@ pub use self::{
 };
 use self::{
     account::{Key, TokenOwner, Whose},
+    missing_cost::MissingCost,
     refusal::Private,
     rejected_parameters::RejectedByModel,
     streaming::{Opened, Reading},
@@ -66,6 +68,7 @@ pub struct Llm {
     bearers: Arc<Mutex<HashMap<TokenOwner, Bearer>>>,
     /// Parameters that models reject, for the life of the process.
     without: RejectedByModel,
+    missing_cost: Arc<MissingCost>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +166,13 @@ impl<'a> Body<'a> {
 impl Llm {
     /// `http` is for the platform's account, `outbound` for addresses that organizations chose.
     pub fn new(http: reqwest::Client, outbound: Outbound) -> Self {
-        Self { http, outbound, bearers: Arc::default(), without: RejectedByModel::default() }
+        Self {
+            http,
+            outbound,
+            bearers: Arc::default(),
+            without: RejectedByModel::default(),
+            missing_cost: Arc::default(),
+        }
     }
 
     /// The model's whole answer, after retries within `deadline`.
@@ -181,7 +190,9 @@ impl Llm {
             let body = Body::of(request, account, false, &self.without);
             match self.complete_with(account, &body, deadline).await {
                 Err(refused) if self.without.learn(account, &body, &refused) => {}
-                answered => return answered,
+                answered => {
+                    return answered.inspect(|answer| self.missing_cost.check(answer.usage, account.is_own()));
+                }
             }
         }
     }
@@ -220,7 +231,12 @@ impl Llm {
                 opened => break opened?,
             }
         };
-        Ok(streaming::deltas(opened))
+        let (missing_cost, is_own) = (self.missing_cost.clone(), account.is_own());
+        Ok(streaming::deltas(opened).inspect_ok(move |delta| {
+            if let Delta::Done(answer) = delta {
+                missing_cost.check(answer.usage, is_own);
+            }
+        }))
     }
 
     async fn open_with(&self, account: &Account, body: &Body<'_>, deadline: Deadline) -> Result<Opened, Error> {

@@ -6,6 +6,7 @@
 
 mod addresses;
 mod decoded_body;
+mod form;
 
 use std::{
     error::Error as _,
@@ -17,12 +18,12 @@ use std::{
 use reqwest::{
     Method, RequestBuilder, Response, Url,
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, USER_AGENT},
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, USER_AGENT},
 };
 use serde_json::Value;
 
 use self::addresses::{is_public, is_public_name};
-pub use self::decoded_body::DecodedBody;
+pub use self::{decoded_body::DecodedBody, form::field_text};
 use super::{
     Error, Failure, UpstreamService,
     http_client::{builder, not_sent, read},
@@ -31,6 +32,10 @@ use crate::{Deadline, models::AllowedHosts};
 
 /// Per GET.
 const REDIRECTS: usize = 5;
+/// Characters.
+const LONGEST_ENCODING: usize = 40;
+
+pub const FORM: &str = "application/x-www-form-urlencoded";
 
 #[derive(Clone)]
 pub struct Outbound {
@@ -62,7 +67,6 @@ impl Request {
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestBody {
     Json(Value),
-    /// `application/x-www-form-urlencoded`, encoded.
     Form(String),
 }
 
@@ -87,6 +91,15 @@ impl Answer {
     pub fn decoded(&self) -> DecodedBody<'_> {
         DecodedBody::of(&self.content_type, &self.body)
     }
+}
+
+/// Words for a compressed body, to follow "answered with".
+pub fn compressed(headers: &HeaderMap) -> Option<String> {
+    let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let encoding = encoding.trim().to_ascii_lowercase();
+    let shown = encoding.get(..LONGEST_ENCODING).unwrap_or(&encoding);
+    (!["", "identity"].contains(&shown))
+        .then(|| format!("compressed content ({shown}) although that was not asked for, and cannot be read"))
 }
 
 impl Outbound {
@@ -153,9 +166,8 @@ impl Outbound {
             outgoing = match &body {
                 None => outgoing,
                 Some(RequestBody::Json(body)) => outgoing.json(body),
-                Some(RequestBody::Form(body)) => {
-                    outgoing.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.clone())
-                }
+                Some(RequestBody::Form(body)) if headers.contains_key(CONTENT_TYPE) => outgoing.body(body.clone()),
+                Some(RequestBody::Form(body)) => outgoing.header(CONTENT_TYPE, FORM).body(body.clone()),
             };
             let response = outgoing.send().await.map_err(|error| failed(UpstreamService::Outbound, error))?;
             let status = response.status().as_u16();

@@ -23,7 +23,7 @@ use crate::{
     Result,
     clients::{
         Failure, Outbound,
-        outbound::{Answer, Request},
+        outbound::{Answer, Request, compressed},
     },
     models::ToolEffect,
     tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
@@ -148,9 +148,12 @@ impl ReadFeed {
         if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) {
             return Ok(Value::Null);
         }
-        let Answer { status: 200..=299, content_type, body, .. } = answer else {
+        let Answer { status: 200..=299, content_type, headers, body } = answer else {
             return Err(format!("{host} answered with status {}.", answer.status));
         };
+        if let Some(compressed) = compressed(&headers) {
+            return Err(format!("{host} answered with {compressed}."));
+        }
         // A feed takes a while, and its author is a stranger.
         let parsed = spawn_blocking(move || parse(&body, &content_type, &url)).await;
         let parsed = parsed.unwrap_or_else(|_panic| Err("it cannot be read".to_owned()));

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::OptionFuture;
 use reqwest::{
     Response, StatusCode, Url,
-    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
+    header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc, task::spawn_blocking};
@@ -19,7 +19,10 @@ use tokio::{sync::mpsc, task::spawn_blocking};
 use self::charset::Decoder;
 use crate::{
     Deadline, Result,
-    clients::{Failure, Outbound, outbound::Request},
+    clients::{
+        Failure, Outbound,
+        outbound::{Request, compressed},
+    },
     cut::instead_of,
     models::{AllowedHosts, ToolEffect},
     tool::{CallContext, CallableTool, Parameters, ToolFuture, ToolOutcome, ToolSpec},
@@ -262,9 +265,8 @@ impl Answer {
 
     /// The reason why the content is unreadable, if it is.
     fn unreadable(&self) -> Option<String> {
-        let packed = header(&self.response, CONTENT_ENCODING).to_ascii_lowercase();
-        if !["", "identity"].contains(&packed.as_str()) {
-            return Some(format!("compressed content ({packed}) although that was not asked for, and cannot be read"));
+        if let Some(compressed) = compressed(self.response.headers()) {
+            return Some(compressed);
         }
         let media_type = self.media_type();
         let is_text = media_type.is_none_or(|known| {

@@ -59,6 +59,11 @@ impl PhoneNumbers {
         Page::newest(organization, &self.table, after, limit).await
     }
 
+    pub async fn all(&self, organization: OrganizationId) -> Result<Vec<PhoneNumber>> {
+        let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
+        numbers.with([(":organization", text(organization))]).collect().await
+    }
+
     pub async fn oldest(&self, organization: OrganizationId, limit: i32) -> Result<Vec<PhoneNumber>> {
         let (page, _) = self.table.of_organization(organization).page(None, Some(limit)).await?;
         Ok(rows(page))

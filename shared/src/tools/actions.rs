@@ -8,6 +8,7 @@ mod action_tool;
 mod allowed_hosts;
 pub mod api_request;
 mod config;
+mod content_type;
 mod hours;
 mod limits;
 mod no_request;

@@ -8,7 +8,7 @@ mod token;
 use std::time::Duration;
 
 use axum::{Router, body::Body, http::StatusCode, response::IntoResponse};
-use futures_util::{future::join_all, stream};
+use futures_util::{StreamExt, future::join_all, stream};
 use local::standins::{Fault, llm::Turn};
 use serde_json::json;
 use shared::{
@@ -22,6 +22,7 @@ use shared::{
 use tests::{
     clients::{LATE, ample, class, excerpt, fixture, nowhere, short, until},
     http_server::Server,
+    logs::Logs,
 };
 
 use crate::llm_client::{
@@ -78,6 +79,31 @@ async fn a_parameter_that_a_model_refuses_is_never_sent_again() {
     llm.script([refusal("temperature", temperature)]);
     let refused = client.complete(&account, &small, ample()).await.unwrap_err();
     assert_eq!(refused.status(), Some(400), "it is not asked again for what it was not asked with");
+}
+
+/// OpenAI and vLLM report none.
+#[tokio::test]
+async fn a_missing_cost_is_logged_once_for_each_budget() {
+    let logs = Logs::capture();
+    let llm = start();
+    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    let choice = json!({"index": 0, "message": {"content": PRIVATE}, "finish_reason": "stop"});
+    let answer = json!({"id": "gen-1", "model": MODEL, "choices": [choice], "usage": usage});
+    let without_cost = || Turn { body: Some(answer.clone()), ..Turn::default() };
+    llm.script([Turn::text("Hello"), without_cost(), without_cost(), without_cost()]);
+    let (client, platforms) = (client(&[&llm.url]), keyed(&llm.url));
+    let own =
+        own(OrganizationId::generate(), json!({"api_key": "llm-local-key", "base_url": format!("{}/v1", llm.url)}));
+    let warned = || -> Vec<_> { logs.at("WARN").iter().map(|line| line["budget"].clone()).collect() };
+    ask(&client, &platforms, ample()).await.unwrap();
+    assert_eq!(warned(), [""; 0]);
+    ask(&client, &platforms, ample()).await.unwrap();
+    let messages = conversation();
+    let streamed = client.clone().stream(&own, &CompletionRequest::new(&messages), ample()).await.unwrap();
+    assert!(streamed.all(|delta| async move { delta.is_ok() }).await);
+    ask(&client, &platforms, ample()).await.unwrap();
+    assert_eq!(warned(), ["platform_cost_per_month", "own_cost_per_month"]);
+    assert!(logs.text().contains("usage.cost") && !logs.text().contains("Lovelace"), "{}", logs.text());
 }
 
 #[tokio::test]

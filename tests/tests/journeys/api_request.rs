@@ -1,6 +1,7 @@
 //! `api_request` tools: requests, refusals, and the model's part of the answer.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod bodies;
 mod secrets;
 
 use std::time::Duration;

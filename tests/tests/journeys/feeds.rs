@@ -20,6 +20,9 @@ use tests::{Options, World, api_request, http_server::Server};
 /// A page with an entity tag, which follows its content.
 type Page = Arc<Mutex<String>>;
 
+/// A page that the server calls compressed, although no client asks for that.
+const COMPRESSED: &str = "\u{1b}packed";
+
 struct Site {
     world: World,
     server: Server,
@@ -38,7 +41,8 @@ impl Site {
                 if asked.get(header::IF_NONE_MATCH).is_some_and(|known| known == etag.as_str()) {
                     return StatusCode::NOT_MODIFIED.into_response();
                 }
-                ([(header::ETAG, etag)], body).into_response()
+                let encoding = if body == COMPRESSED { "br" } else { "identity" };
+                ([(header::ETAG, etag), (header::CONTENT_ENCODING, encoding.to_owned())], body).into_response()
             }),
         );
         let server = Server::start(routes).await;
@@ -160,6 +164,7 @@ async fn what_is_no_feed_is_a_failure_and_its_entries_come_later() {
         (bomb, "ends in the middle"),
         (format!("<rss><channel>{}</channel></rss>", "<item/>".repeat(100_000)), "more than 5000 entries"),
         ("<rss><channel>".to_owned() + &" ".repeat(5_000_000), "more than 4 MB"),
+        (COMPRESSED.to_owned(), "compressed content (br)"),
     ] {
         site.shows(body);
         site.ask().await;
@@ -197,6 +202,10 @@ async fn a_request_of_the_organization_is_polled_at_its_paths() {
     site.shows("{\"data\": {}}");
     site.ask().await;
     assert!(site.last_error(&id).await.as_str().unwrap().contains("without a list of items at data.orders"));
+    site.shows(COMPRESSED);
+    site.ask().await;
+    let told = site.last_error(&id).await;
+    assert!(told.as_str().unwrap().contains("compressed content (br)"), "{told}");
 }
 
 #[tokio::test]

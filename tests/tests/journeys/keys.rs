@@ -195,6 +195,34 @@ async fn another_account_is_refused_while_tools_are_at_the_old_one() {
 }
 
 #[tokio::test]
+async fn another_account_is_refused_while_phone_numbers_have_ids_of_the_old_one() {
+    let world = World::start().await;
+    world.aws.delete("agents", &world.home.agent_id);
+    let number = &world.home.phone_number;
+    let known_as = |id: &Value| {
+        world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": id}));
+    };
+    let assert_named = |refused: &Value| {
+        let detail = text(&refused["detail"]);
+        assert!(detail.contains(number.as_str()) && detail.contains("set vapi_phone_number_id"), "{detail}");
+    };
+    known_as(&json!(world.vapi.set_number(number, &world.home.assistant_id).unwrap()));
+    assert_named(&put(&world, OWN_KEYS[0]).await.expect(409));
+    assert!(world.aws.secret_names(SECRETS).is_empty());
+    put(&world, SECOND_PLATFORM_KEY).await.expect(200);
+    known_as(&Value::Null);
+    put(&world, OWN_KEYS[0]).await.expect(200);
+
+    let assistant = json!({"name": "Nights", "model": {"provider": "openai", "model": "gpt-4o"}});
+    let assistant = world.at_vapi_with(OWN_KEYS[0], "POST", "/assistant", &assistant).await;
+    known_as(&json!(world.vapi.set_number(number, text(&assistant["id"])).unwrap()));
+    assert_named(&remove(&world, "vapi").await.expect(409));
+    assert_named(&put(&world, ANOTHER_KEY).await.expect(409));
+    known_as(&Value::Null);
+    remove(&world, "vapi").await.expect(200);
+}
+
+#[tokio::test]
 async fn every_agent_counts_and_a_refusal_names_a_few() {
     let world = World::start().await;
     world.agents(12).await;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The model sees `url`, `header_<name>` and `body_<name>` where their mode allows. A GET or DELETE has no body: the members of
-//! `body` become the query. `allowed_hosts` also restricts redirects; it is required if the model chooses the address and the
-//! tool has a secret.
+//! `body` become the query. Another body is JSON, or a form if its header says so (`content_type.rs`). `allowed_hosts` also
+//! restricts redirects; it is required if the model chooses the address and the tool has a secret.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    ActionCall, Parameter,
+    ActionCall, Parameter, content_type,
     no_request::{NoRequest, NotRun},
     parameters::{Place, all_hidden, argument_name, fixed_text, object, parameter, parameters},
     refusal,
@@ -30,7 +30,7 @@ use super::{
 use crate::{
     clients::{
         self, Failure, StatusEffect,
-        outbound::{Answer, DecodedBody, Request, RequestBody},
+        outbound::{Answer, DecodedBody, Request, RequestBody, compressed, field_text},
     },
     fields::Fields,
     models::{AllowedHosts, ExecutionId, Fault},
@@ -41,9 +41,9 @@ use crate::{
 
 /// Bytes.
 pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
-/// Headers set by the client, or able to change the destination or framing of the request.
-const FORBIDDEN_HEADERS: [&str; 6] =
-    ["connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
+/// Headers that change the destination, the framing or the answer's encoding; older rows may have them.
+const FORBIDDEN_HEADERS: [&str; 7] =
+    ["accept-encoding", "connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApiRequest {
@@ -83,17 +83,21 @@ impl ApiRequest {
             }
         }
         let headers = parameters(fields, "headers", |name| {
-            argument_name(name)
-                && HeaderName::from_bytes(name.as_bytes()).is_ok()
-                && !FORBIDDEN_HEADERS.contains(&name.to_ascii_lowercase().as_str())
+            argument_name(name) && HeaderName::from_bytes(name.as_bytes()).is_ok()
         });
         for (name, header) in &headers {
+            let is_forbidden = is_forbidden(name);
             let name = format!("headers.{name}");
-            if fixed_text(header, &name, fields).is_some_and(|text| header_value(text).is_none()) {
+            if is_forbidden {
+                fields.problem(&name, "is set with each request and cannot be chosen; leave it out");
+            } else if fixed_text(header, &name, fields).is_some_and(|text| header_value(text).is_none()) {
                 fields.problem(&format!("{name}.value"), "has a line break or control character");
             }
         }
         let body = parameters(fields, "body", argument_name);
+        if method.as_ref().is_some_and(|method| !has_query_only(method)) {
+            content_type::check(fields, &headers, &body);
+        }
         let allowed_hosts = AllowedHosts::read(fields);
         let signing_secret = signed::read_secret(fields, method.as_ref(), &headers);
         let request = Self { method: method?, url: url?, headers, body, allowed_hosts, signing_secret };
@@ -194,7 +198,7 @@ impl ApiRequest {
             Ok(answer) if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) => {
                 ToolOutcome::succeeded(Value::Null)
             }
-            Ok(answer) => report(&answer, must_be_once, &[], hidden),
+            Ok(answer) => report(&answer, self.has_effect(), must_be_once, &[], hidden),
             Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
         };
         let done = self.has_effect() && !outcome.is_failed();
@@ -240,21 +244,27 @@ impl ApiRequest {
             let value = parameter.value(arguments.get(&format!("body_{name}")), conversation, Encoding::Plain)?;
             body.extend(value.map(|value| (name.clone(), value)));
         }
-        let in_query = matches!(self.method, Method::GET | Method::DELETE);
+        let in_query = has_query_only(&self.method);
         if in_query && !body.is_empty() {
             let mut query = url.query_pairs_mut();
             for (name, value) in &body {
-                query.append_pair(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+                query.append_pair(name, &field_text(value));
             }
         }
-        let body = (!in_query && !self.body.is_empty()).then_some(RequestBody::Json(Value::Object(body)));
+        let body = (!in_query && !self.body.is_empty()).then(|| {
+            if content_type::is_form(&headers) {
+                RequestBody::form(&body)
+            } else {
+                RequestBody::Json(Value::Object(body))
+            }
+        });
         let (method, allowed_hosts) = (self.method.clone(), self.allowed_hosts.clone());
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
     fn header_map(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<HeaderMap, NoRequest> {
         let mut headers = HeaderMap::new();
-        for (name, parameter) in &self.headers {
+        for (name, parameter) in self.headers.iter().filter(|(name, _)| !is_forbidden(name)) {
             let value = parameter.value(arguments.get(&format!("header_{name}")), conversation, Encoding::Plain)?;
             let header = match value {
                 None | Some(Value::Null) => continue,
@@ -303,6 +313,14 @@ pub(super) fn shown(
     ]))
 }
 
+fn is_forbidden(name: &str) -> bool {
+    FORBIDDEN_HEADERS.iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden))
+}
+
+const fn has_query_only(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::DELETE)
+}
+
 /// `None` for text with a line break or control character.
 fn header_value(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(text.trim()).ok()
@@ -318,16 +336,25 @@ fn unusable_header(name: &str, parameter: &Parameter) -> NoRequest {
     format!("The argument \"header_{name}\" cannot be used as a header; give one line of text.").into()
 }
 
-/// `refused_by`: see [`refusal::refused`].
-pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], hidden: &HiddenTexts) -> ToolOutcome {
-    let Answer { status, content_type, body, .. } = answer;
+/// `acts`: the request has an effect; `once`: and must not be repeated. `refused_by`: see [`refusal::refused`].
+pub(super) fn report(
+    answer: &Answer,
+    acts: bool,
+    once: bool,
+    refused_by: &[String],
+    hidden: &HiddenTexts,
+) -> ToolOutcome {
+    let Answer { status, content_type, headers, body } = answer;
+    if let (200..=299, false, Some(compressed)) = (*status, body.is_empty(), compressed(headers)) {
+        return of_compressed(&compressed, acts, !refused_by.is_empty());
+    }
     let decoded = answer.decoded();
     let text = hidden.replaced(&decoded.text);
     // Redacted after parsing: JSON escapes could hide a secret from the text search above.
     let json = serde_json::from_str(&decoded.text).ok().map(|json| hidden.replaced_in(json));
     match status {
         200..=299 => {
-            if let Some(refused) = json.as_ref().and_then(|json| refusal::refused(json, refused_by, has_effect)) {
+            if let Some(refused) = json.as_ref().and_then(|json| refusal::refused(json, refused_by, once)) {
                 return refused;
             }
             let result = json.unwrap_or_else(|| match kind_of_file(content_type, &decoded) {
@@ -339,13 +366,13 @@ pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], h
                 None => Value::Null,
             });
             let ran = ToolOutcome::succeeded(result);
-            if has_effect { ran.with(Effect::Done) } else { ran }
+            if once { ran.with(Effect::Done) } else { ran }
         }
-        302 | 303 if has_effect => {
+        302 | 303 if once => {
             let told = format!("The service took the request and answered with a redirect (status {status}).");
             ToolOutcome::succeeded(told).with(Effect::Done)
         }
-        _ if has_effect && StatusEffect::of(*status) == StatusEffect::Unknown => ToolOutcome::unknown(format!(
+        _ if once && StatusEffect::of(*status) == StatusEffect::Unknown => ToolOutcome::unknown(format!(
             "The service answered with status {status}; it is not known whether it was done. Do not try again."
         )),
         _ => {
@@ -369,9 +396,18 @@ pub(super) fn report(answer: &Answer, has_effect: bool, refused_by: &[String], h
     }
 }
 
+fn of_compressed(compressed: &str, acts: bool, may_be_refusal: bool) -> ToolOutcome {
+    let told = format!("The service answered with {compressed}.");
+    match (acts, may_be_refusal) {
+        (false, _) => ToolOutcome::failed(told).at_fault(Fault::Service),
+        (true, false) => ToolOutcome::succeeded(told).with(Effect::Done),
+        (true, true) => ToolOutcome::unknown(format!("{told} It is not known whether it was done. Do not try again.")),
+    }
+}
+
 /// The kind of a binary body, in a word or two; `None` for text.
 fn kind_of_file(content_type: &str, body: &DecodedBody<'_>) -> Option<String> {
-    let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let named = content_type::media_type(content_type);
     let (kind, of) = named.split_once('/').unwrap_or_default();
     let text = kind == "text"
         || ["json", "xml", "yaml", "javascript", "x-www-form-urlencoded"].iter().any(|it| of.ends_with(it));

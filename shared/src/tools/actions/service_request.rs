@@ -14,7 +14,7 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::{Map, Value};
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use super::{
     ActionCall, Attempt, Parameter,
@@ -27,7 +27,7 @@ use crate::{
     Deadline,
     backoff::Backoff,
     clients::{
-        outbound::{Request, RequestBody},
+        outbound::{Request, RequestBody, field_text},
         path_segment,
     },
     models::{AllowedHosts, BodyFormat, CredentialField, Fault, KeyPlace, RequestAuth, RequestTemplate, folded_name},
@@ -117,7 +117,7 @@ impl ServiceRequest {
             Ok(answer) if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) => {
                 ToolOutcome::succeeded(Value::Null)
             }
-            Ok(answer) => report(&answer, self.effect, &self.template.refused_by, hidden),
+            Ok(answer) => report(&answer, self.effect, self.effect, &self.template.refused_by, hidden),
             Err(error) => unanswered(error, self.effect, |why| format!("The request was not sent: {why}.")),
         }
     }
@@ -194,7 +194,7 @@ impl ServiceRequest {
         let body = match template.body {
             BodyFormat::None => None,
             BodyFormat::Json => Some(RequestBody::Json(Value::Object(members))),
-            BodyFormat::Form => Some(RequestBody::Form(form(&members))),
+            BodyFormat::Form => Some(RequestBody::form(&members)),
         };
         // The credential goes only to the service's own host, also after redirects.
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
@@ -253,7 +253,7 @@ fn filled_in(url: &str, arguments: &mut Map<String, Value>) -> Result<String, St
     let mut rest = url;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { break };
-        let value = arguments.remove(name).map(|value| text(&value)).unwrap_or_default();
+        let value = arguments.remove(name).map(|value| field_text(&value)).unwrap_or_default();
         // An empty, `.` or `..` segment would change the path.
         if value.is_empty() || value == "." || value == ".." {
             return Err(format!("The request was not sent: the argument \"{name}\" must not be {value:?}."));
@@ -266,42 +266,17 @@ fn filled_in(url: &str, arguments: &mut Map<String, Value>) -> Result<String, St
     Ok(filled)
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 /// Each item of a list becomes its own parameter.
 fn add_query<'a>(url: &mut Url, members: impl Iterator<Item = (&'a String, &'a Value)>) {
     let pairs: Vec<(&String, String)> = members
         .flat_map(|(name, value)| match value {
-            Value::Array(items) => items.iter().map(|item| (name, text(item))).collect(),
+            Value::Array(items) => items.iter().map(|item| (name, field_text(item))).collect(),
             Value::Null => Vec::new(),
-            value => vec![(name, text(value))],
+            value => vec![(name, field_text(value))],
         })
         .collect();
     if !pairs.is_empty() {
         url.query_pairs_mut().extend_pairs(pairs);
-    }
-}
-
-fn form(members: &Map<String, Value>) -> String {
-    let mut form = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in members {
-        add_to_form(&mut form, name, value);
-    }
-    form.finish()
-}
-
-fn add_to_form(form: &mut form_urlencoded::Serializer<'_, String>, name: &str, value: &Value) {
-    match value {
-        Value::Null => {}
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, item)| add_to_form(form, &format!("{name}[{at}]"), item));
-        }
-        Value::Object(members) => {
-            members.iter().for_each(|(member, value)| add_to_form(form, &format!("{name}[{member}]"), value));
-        }
-        value => drop(form.append_pair(name, &text(value))),
     }
 }
 
@@ -328,17 +303,6 @@ mod tests {
             assert!(filled_in("https://a.example/{id}", &mut arguments(json!({"id": id}))).is_err());
         }
         assert!(filled_in("https://a.example/{id}", &mut Map::new()).is_err());
-    }
-
-    #[test]
-    fn a_form_writes_nested_fields_in_brackets() {
-        let members = arguments(json!({
-            "amount": 5, "metadata": {"a b": "c&d"}, "expand": ["x", "y"], "items": [{"price": "p"}], "off": false, "none": null,
-        }));
-        assert_eq!(
-            form(&members),
-            "amount=5&expand%5B0%5D=x&expand%5B1%5D=y&items%5B0%5D%5Bprice%5D=p&metadata%5Ba+b%5D=c%26d&off=false"
-        );
     }
 
     #[test]

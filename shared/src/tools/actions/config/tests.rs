@@ -128,10 +128,39 @@ fn everything_wrong_is_named_at_once() {
     assert_eq!(problems(&json!({"label": "x"})), ["type"]);
     assert_eq!(problems(&json!({"label": "x", "type": "fax"})), ["type"]);
     assert_eq!(problems(&json!([1])), ["body"]);
-    let api = json!({"type": "api_request", "label": "L", "method": "BREW", "url": "ftp://x", "headers": {"Host": "evil", "ok": 5}});
+    let api = json!({"type": "api_request", "label": "L", "method": "BREW", "url": "ftp://x", "headers": {"Host": "evil", "Accept-Encoding": "gzip", "ok": 5}});
     let mut named = problems(&api);
     named.sort();
-    assert_eq!(named, ["headers.Host", "headers.ok", "method", "url.value"]);
+    assert_eq!(named, ["headers.Accept-Encoding", "headers.Host", "headers.ok", "method", "url.value"]);
+}
+
+#[test]
+fn a_fixed_content_type_is_that_of_the_body_that_will_be_sent() {
+    let api = |content_type: &str, body: Value| {
+        json!({"type": "api_request", "label": "L", "method": "POST", "url": "https://x.example.com/",
+            "headers": {"content-type": content_type}, "body": body})
+    };
+    let ai = |schema: Value| json!({"mode": "ai", "prompt": "p", "schema": schema});
+    let flat = json!({"a": "x", "b": {"mode": "fixed", "value": 5}, "c": ai(json!({"type": "integer"}))});
+    let nested = json!({
+        "a": {"mode": "fixed", "value": {"b": 1}}, "b": ["x"], "c": ai(json!({"type": "object"})),
+        "d": ai(json!({"type": "array", "items": {"type": "string"}})),
+        "e": {"mode": "array_extendable", "fixedValues": ["a"]}, "f": "x",
+    });
+    let form = "Application/x-www-form-urlencoded; charset=UTF-8";
+    for json in
+        ["application/json", "application/json; charset=utf-8", "application/vnd.api+json", "{{now}}", "[secret]"]
+    {
+        assert!(ToolConfig::parse(&api(json, nested.clone())).is_ok(), "{json}");
+    }
+    assert!(ToolConfig::parse(&api(form, flat.clone())).is_ok());
+    assert_eq!(problems(&api(form, nested.clone())), ["body.a", "body.b", "body.c", "body.d", "body.e"]);
+    for other in ["text/plain", "application/xml", "multipart/form-data; boundary=x", ""] {
+        assert_eq!(problems(&api(other, flat.clone())), ["headers.content-type.value"], "{other}");
+        assert!(ToolConfig::parse(&api(other, json!({}))).is_ok(), "no body, no contradiction: {other}");
+        let read = with(api(other, nested.clone()), &json!({"method": "GET"}));
+        assert!(ToolConfig::parse(&read).is_ok(), "its members are the query: {other}");
+    }
 }
 
 /// Anthropic refuses a whole request for one such name.
