@@ -119,8 +119,7 @@ async fn a_schedule_stays_due_until_a_version_can_read_its_automation() {
         assert_eq!(world.aws.row("schedules", &id).unwrap()["next_run_at"], due);
         assert!(world.aws.messages("scheduled").is_empty() && world.aws.messages("scheduled-dead").is_empty());
     }
-    let waits = |line: &Value| text(&line["message"]).starts_with("an occurrence waits for a newer version");
-    assert_eq!(logs.at("WARN").iter().filter(|line| waits(line)).count(), MANY);
+    assert_eq!(logs.text().matches("an occurrence waits for a newer version").count(), MANY);
     assert!(!logs.text().contains(CONTENT), "{}", logs.text());
     drop(logs);
 
