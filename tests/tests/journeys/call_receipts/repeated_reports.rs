@@ -8,10 +8,10 @@ const GUIDE: &str = include_str!("../../../../docs/getting-started.md");
 
 /// The assistant's `server` in the guide.
 fn server_of_guide(world: &World, credential: &str) -> Value {
-    let (_, after) = GUIDE.split_once("\\\"server\\\": ").expect("the guide sets a server");
-    let (server, _) = after.split_once(",\n    \\\"serverMessages").expect("the messages follow it");
+    let (_, after) = GUIDE.split_once("\\\"server\\\": ").unwrap();
+    let (server, _) = after.split_once(",\n    \\\"serverMessages").unwrap();
     let server = server.replace("\\\"", "\"").replace("$API", &world.options.public_url);
-    serde_json::from_str(&server.replace("$CREDENTIAL", credential)).expect("JSON")
+    serde_json::from_str(&server.replace("$CREDENTIAL", credential)).unwrap()
 }
 
 /// VAPI's report of the end of a new call, at an assistant with the server of the guide, and VAPI's id of the call.
