@@ -78,9 +78,9 @@ async fn list_keys(deps: &Deps, asked: &Asked<'_>) -> Result<Page<OwnKeyView>> {
 ///
 /// For `vapi`, `VapiKey`: VAPI is asked whether it lets the key in. The organization's agents must be assistants of
 /// the key's account, so another key of the same account can always be put in the place of one; to change to another
-/// account, remove the agents, delete the tools and set `vapi_phone_number_id` of the phone numbers to null first. With
-/// an account of its own, an organization's tools are no longer called with the bearer of the platform's credential:
-/// with their own tokens, or with `webhook_bearer`.
+/// account, remove the agents, delete the tools and set `vapi_phone_number_id` of the phone numbers to null, and their
+/// `wait_ms` to 0, first. With an account of its own, an organization's tools are no longer called with the bearer of the
+/// platform's credential: with their own tokens, or with `webhook_bearer`.
 ///
 /// For `llm`, `LlmKey` or `LlmClient`: any service that speaks OpenAI's API. The addresses must be public and https. With
 /// `verify_claims` the account also reads the agent's words at the end of each call: see `claim_check` of a call.

@@ -24,7 +24,7 @@ const NAMED: usize = 5;
 const TRIED: usize = 8;
 
 const NEXT_STEP: &str = "to change to another account remove the agents, delete the tools and set \
-                         vapi_phone_number_id of the phone numbers to null first";
+                         vapi_phone_number_id of the phone numbers to null, and their wait_ms to 0, first";
 
 /// # Errors
 /// [`Error::Conflict`] with the next step, if the account lacks the organization's agents, phone numbers or tools.

@@ -102,11 +102,15 @@ async fn acquire(deps: &Deps, message: &QueuedRun, deadline: Deadline) -> Result
     if !outage.through_outages("the wait of a run", || waiting::is_over(deps, &run, message)).await? {
         return Ok(None);
     }
-    let length = deadline.remaining() + LEASE_RESERVE;
-    let wakes_after = (length + WAKE_RESERVE).min(LONGEST_PAUSE);
-    let queued = || async { Ok(deps.queue.send_later(message, wakes_after).await?) };
+    // Each try has a successor, which must not begin tries of its own.
+    let successor = QueuedRun { put_off: Some(MOST_PUT_OFF), ..*message };
+    // However late the lease begins, it ends before the successor comes.
+    let length = || deadline.remaining() + LEASE_RESERVE;
+    let wakes_after = (length() + WAKE_RESERVE).min(LONGEST_PAUSE);
+    let queued = || async { Ok(deps.queue.send_later(&successor, wakes_after).await?) };
     outage.through_outages("the message for a successor", queued).await?;
-    match outage.through_outages("the start of a run", || deps.runs.acquire(organization, run_id, length)).await? {
+    let start = || deps.runs.acquire(organization, run_id, length());
+    match outage.through_outages("the start of a run", start).await? {
         AcquiredRun::Ours(run, lease) => Ok(Some((run, lease))),
         AcquiredRun::Busy | AcquiredRun::Over => Ok(None),
     }

@@ -104,8 +104,10 @@ async fn take(
     let base = scheduled_for.map_or(now, |at| at.max(now));
     let known = schedule.cursor.clone().filter(|cursor| cursor.is_of(&told_by, account.as_deref()));
     let first = known.is_none();
-    let cursor =
-        known.unwrap_or_else(|| PollCursor { source: told_by, account: account.clone(), ..PollCursor::default() });
+    let cursor = known.unwrap_or_else(|| {
+        let follows_another = schedule.cursor.as_ref().is_some_and(|before| before.source == told_by);
+        PollCursor { source: told_by, account: account.clone(), follows_another, ..PollCursor::default() }
+    });
     let account = account.or_else(|| cursor.account.clone());
     let begun = !cursor.pending.is_empty();
     let latest = polling.aggregation_mode == "latest";

@@ -67,7 +67,7 @@ impl Turns {
             return Err(refused);
         }
         let name = asked.name.as_deref().map(stored_name);
-        let mut held = match self.hold(member, &asked, name.as_deref(), deadline).await? {
+        let mut held = match self.hold(member, &asked, name.as_deref(), used_up, deadline).await? {
             Holder::Us(held) => *held,
             Holder::Same(thread, running) => {
                 let pending = thread.pending_call();
@@ -92,7 +92,14 @@ impl Turns {
     }
 
     /// Acquires the thread. Waits for another turn, unless that answers the same request.
-    async fn hold(&self, member: &Member, asked: &ChatInput, name: Option<&str>, deadline: Deadline) -> Result<Holder> {
+    async fn hold(
+        &self,
+        member: &Member,
+        asked: &ChatInput,
+        name: Option<&str>,
+        used_up: Option<&BudgetUse>,
+        deadline: Deadline,
+    ) -> Result<Holder> {
         let new = self.new_thread(member, asked);
         let wait = deadline.reserving(TURN_NEEDS).at_most(WAITS_FOR_ANOTHER);
         loop {
@@ -111,6 +118,9 @@ impl Turns {
                 && running.is_of(asked, name, true, self.settings.turn_within)?
             {
                 return Ok(Holder::Same(Box::new(thread), running));
+            }
+            if let Some(used_up) = used_up {
+                return Err(over(used_up).into());
             }
             if wait.remaining().is_zero() {
                 return Err(busy);

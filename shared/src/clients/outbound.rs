@@ -32,8 +32,8 @@ use crate::{Deadline, models::AllowedHosts};
 
 /// Per GET.
 const REDIRECTS: usize = 5;
-/// Characters.
-const LONGEST_ENCODING: usize = 40;
+/// Names of RFC 9110, section 8.4.1, and of RFC 7932 and 8878.
+const COMPRESSIONS: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
 
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -95,11 +95,9 @@ impl Answer {
 
 /// Words for a compressed body, to follow "answered with".
 pub fn compressed(headers: &HeaderMap) -> Option<String> {
-    let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let encoding = encoding.trim().to_ascii_lowercase();
-    let shown = encoding.get(..LONGEST_ENCODING).unwrap_or(&encoding);
-    (!["", "identity"].contains(&shown))
-        .then(|| format!("compressed content ({shown}) although that was not asked for, and cannot be read"))
+    let encoding = headers.get(CONTENT_ENCODING)?.to_str().ok()?.to_ascii_lowercase();
+    let shown = encoding.split(',').map(str::trim).find(|encoding| COMPRESSIONS.contains(encoding))?;
+    Some(format!("compressed content ({shown}) although that was not asked for, and cannot be read"))
 }
 
 impl Outbound {

@@ -10,7 +10,7 @@
 mod days;
 mod models;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -346,6 +346,14 @@ async fn a_repeated_message_is_answered_when_the_money_is_gone() {
     assert_eq!(world.llm.requests().len(), asked);
     let threads: Vec<Value> = world.aws.rows("threads").into_iter().filter(|row| row["part"] == "thread").collect();
     assert_eq!((threads.len(), threads[0].get("lease_token")), (1, None), "{threads:?}");
+    // Nobody waits for another turn only to be refused then.
+    let mut held = threads[0].clone();
+    held["lease_token"] = json!("of another");
+    held["lease_until"] = json!(Timestamp::now().plus(Duration::from_secs(600)).as_millis());
+    world.aws.put("threads", &held);
+    let began = Instant::now();
+    assert_over(&said("three", "main").await, "platform_cost_per_month", &json!(0.4));
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
 }
 
 /// A process knows only its own counts: the price of no round trip before the effect.

@@ -119,7 +119,10 @@ impl PollCursor {
     }
 
     fn origin(&self) -> String {
-        [Some(&self.source), self.account.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ")
+        match &self.account {
+            Some(account) if self.follows_another => format!("{} {account}", self.source),
+            _ => self.source.clone(),
+        }
     }
 }
 
@@ -261,9 +264,10 @@ mod tests {
         let is_of = |cursor: &PollCursor| ["a", "b"].map(|account| cursor.is_of("s", Some(account)));
         assert_eq!((is_of(&unknown), is_of(&known)), ([true, true], [true, false]));
         assert!(known.is_of("s", None) && !known.is_of("t", Some("a")));
-        let other = PollCursor { account: Some("b".into()), ..known.clone() };
+        let other = PollCursor { account: Some("b".into()), follows_another: true, ..known.clone() };
         let item = &items(&["1"])[0];
         assert_ne!(known.key_of(item), other.key_of(item));
+        assert_eq!(known.key_of(item), unknown.key_of(item), "learning the account starts no run again");
         assert_eq!(known.poll(items(&["1"]), true).cursor.account, known.account);
     }
 

@@ -195,9 +195,13 @@ impl ErrorBody {
         if says && (is("max_tokens") || is("max_completion_tokens")) {
             return Some(ModelParameter::MaxTokens);
         }
-        // Every service that knows the parameter takes our value.
-        let named = self.parameter.as_deref().unwrap_or(message);
-        let options = ["stream_options", "include_usage"].iter().any(|name| named.contains(name));
+        let options = match &self.parameter {
+            Some(named) => named.starts_with("stream_options"),
+            // A sentence may quote the request.
+            None if message.contains("'input'") => false,
+            None if says || message.contains("unrecognized") => message.contains("stream_options"),
+            None => message.contains("body.stream_options"),
+        };
         options.then_some(ModelParameter::StreamOptions)
     }
 
@@ -362,6 +366,12 @@ mod tests {
                 Some(Reason::Unsupported(ModelParameter::StreamOptions)),
             ),
             (422, json!({"detail": [{"loc": ["body", "messages", 0], "msg": "Field required"}]}), None),
+            (400, json!({"error": {"message": "tools[0]: unknown name include_usage; see stream_options"}}), None),
+            (
+                400,
+                json!({"message": "{'type': 'extra_forbidden', 'loc': ('body',), 'input': {'stream_options': {}}}"}),
+                None,
+            ),
         ] {
             let error = read(status, &body);
             assert_eq!(error.reason, reason, "{status} {body}");

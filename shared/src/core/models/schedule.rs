@@ -43,6 +43,9 @@ pub struct PollCursor {
     /// Hash of the acting account's name, or of its id if it has none. Absent in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    /// Whether another account acted before this one, which may have items with the same ids.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follows_another: bool,
     /// Hashes of known items' ids, the last seen first.
     #[serde(default)]
     pub seen: Vec<String>,

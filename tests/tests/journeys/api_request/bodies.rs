@@ -66,6 +66,15 @@ async fn a_compressed_answer_is_named_and_not_printed() {
 }
 
 #[tokio::test]
+async fn a_plain_answer_under_a_wrong_encoding_is_read() {
+    for encoding in ["UTF-8", "none", "aws-chunked"] {
+        let (server, world) = answering(encoding, b"{\"a\": 1}").await;
+        let read = world.attached(&api_request("GET", &server.url)).await;
+        assert_eq!(world.call_tool(&world.call(&read, json!({}))).await.result(), &json!({"a": 1}), "{encoding}");
+    }
+}
+
+#[tokio::test]
 async fn compression_cannot_be_asked_for() {
     let (server, world) = answering("identity", b"{}").await;
     let mut config = api_request("GET", &server.url);

@@ -260,6 +260,20 @@ async fn a_long_outage_before_the_steps_puts_the_run_off_for_half_a_minute() {
 }
 
 #[tokio::test]
+async fn an_outage_of_writes_does_not_multiply_the_messages_of_a_run() {
+    let (world, _site) = bakery().await;
+    begin(&world, RunSpec::default()).await;
+    world.aws.inject(Fault::throttled("UpdateItem", "automation_runs").times(9_999));
+    for _delivery in 0..2 {
+        let batch = world.aws.receive("runs", 30).unwrap();
+        assert_eq!(world.run_loop_batch(batch, Duration::from_secs(2)).await, 0);
+        let waiting = world.aws.messages("runs");
+        let tries = waiting.iter().filter(|message| message["put_off"] != 20).count();
+        assert_eq!(tries, 1, "others only stand in for it: {waiting:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
     for (action, after) in [("TransactWriteItems", 0), ("TransactWriteItems", 1), ("TransactWriteItems", 2)] {
         let (world, _site) = bakery().await;

@@ -132,6 +132,15 @@ async fn a_deployment_that_another_one_forestalls_has_failed() {
     account.deploy(&[]).failed_with(&["can not be updated", "CloudFormation goes on (UPDATE_IN_PROGRESS)", "failed"]);
 }
 
+/// With the same programs the stack looks as if it were deployed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_that_is_refused_at_once_has_failed() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.set("denied", json!(true));
+    account.deploy(&[]).failed_with(&["AccessDenied", "not authorized"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_prerequisite_is_named_with_the_next_step() {
     let account = Account::new().await;
