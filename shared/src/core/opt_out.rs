@@ -4,7 +4,7 @@
 const WORDS: [&str; 8] = ["stop", "stopall", "unsubscribe", "cancel", "end", "quit", "revoke", "optout"];
 
 /// Within a clause. Apostrophes are dropped, and `do not` reads as `dont`.
-const PHRASES: [&str; 46] = [
+const PHRASES: [&str; 48] = [
     "stop calling",
     "quit calling",
     "dont call again",
@@ -17,6 +17,8 @@ const PHRASES: [&str; 46] = [
     "never call this number again",
     "dont want any more calls",
     "want no more calls",
+    "i said no more calls",
+    "i told you no more calls",
     "no me llame más",
     "no me llames más",
     "no me llamen más",
@@ -82,10 +84,11 @@ const LIMITS: [&str; 25] = [
     "tão",
 ];
 /// May stand between a phrase and its limit.
-const CALLED: [&str; 5] = ["me ", "us ", "here ", "this number ", "my number "];
+const CALLED: [&str; 7] = ["me ", "us ", "here ", "this number ", "my number ", "guys ", "people "];
+const INSISTING: [&str; 6] = ["i told", "i said", "i asked", "i call the", "i report", "i sue"];
 
 /// At the end of a clause; a longer one, such as "don't call me before nine", asks for less.
-const ENDINGS: [&str; 17] = [
+const ENDINGS: [&str; 13] = [
     "dont call me",
     "dont call us",
     "dont call here",
@@ -99,14 +102,11 @@ const ENDINGS: [&str; 17] = [
     "never call here",
     "never call this number",
     "never call my number",
-    "lose my number",
-    "take my number off",
-    "remove my number",
-    "delete my number",
 ];
+const REMOVALS: [&str; 4] = ["lose my number", "take my number off", "remove my number", "delete my number"];
 
 /// May follow an ending.
-const CLOSINGS: [&str; 13] = [
+const CLOSINGS: [&str; 14] = [
     "please",
     "again",
     "ever",
@@ -120,7 +120,9 @@ const CLOSINGS: [&str; 13] = [
     "bye",
     "goodbye",
     "sir",
+    "on this number",
 ];
+const AT_ONCE: [&str; 5] = ["right now", "now", "immediately", "right away", "today"];
 
 /// A clause that begins so asks for information, and never for an end of the calls.
 const QUESTIONS: [&str; 22] = [
@@ -154,14 +156,15 @@ const FILLERS: [&str; 19] = [
     "bitte", "und", "aber", "also",
 ];
 /// A comma before these words does not end a clause.
-const JOINING: [&str; 10] = ["and", "but", "or", "then", "please", "und", "oder", "bitte", "y", "et"];
+const JOINING: [&str; 11] = ["and", "but", "or", "then", "please", "und", "oder", "bitte", "dass", "y", "et"];
 
 /// Whether a text message asks for it.
 pub fn in_message(text: &str) -> bool {
     is_word(text, &WORDS) || has_request(text)
 }
 
-/// Whether a person says it in a call. A lone "stop" counts in a call that was placed; a caller may mean the agent's speech.
+/// Whether a person says it in a call. A lone "stop" counts in a call that was placed;
+/// a caller may mean the agent's speech.
 pub fn in_speech(said: &str, placed: bool) -> bool {
     has_request(said) || (placed && is_word(said, &["stop"]))
 }
@@ -206,8 +209,10 @@ impl Clause {
             return false;
         }
         PHRASES.iter().any(|phrase| self.has_whole(phrase))
-            || ENDINGS.iter().any(|ending| self.ends_with(ending))
-            || (begins(self.start(), "no more calls") && self.ends_with("no more calls"))
+            || ENDINGS.iter().any(|ending| self.ends_with(ending, &[]))
+            || REMOVALS.iter().any(|removal| self.ends_with(removal, &AT_ONCE))
+            || (begins(start(&self.text), "no more calls")
+                && (self.ends_with("no more calls", &[]) || self.has_whole("no more calls from you")))
             || self.asks_for_the_list()
             || self.asks_off_a_list()
             || self.is_german_request()
@@ -224,36 +229,31 @@ impl Clause {
     fn has_whole(&self, phrase: &str) -> bool {
         let Some((before, after)) = self.text.split_once(&format!(" {phrase} ")) else { return false };
         let after = CALLED.iter().find_map(|called| after.strip_prefix(called)).unwrap_or(after);
-        !LIMITS.iter().any(|limit| begins(after, limit)) && !is_told_of_someone(before, phrase)
+        let insists =
+            after.split_once(' ').is_some_and(|(_, rest)| INSISTING.iter().any(|insisting| begins(rest, insisting)));
+        (insists || !LIMITS.iter().any(|limit| begins(after, limit))) && !is_told_of_someone(before, phrase)
     }
 
-    fn ends_with(&self, ending: &str) -> bool {
-        let before = self.unclosed().strip_suffix(ending);
+    fn ends_with(&self, ending: &str, closings: &[&str]) -> bool {
+        let before = self.unclosed(closings).strip_suffix(ending);
         before.is_some_and(|before| before.ends_with(' ') && !is_told_of_someone(before, ending))
     }
 
     /// Without the words that may follow a request.
-    fn unclosed(&self) -> &str {
+    fn unclosed(&self, more: &[&str]) -> &str {
         let mut rest = self.text.trim_end();
-        while let Some(shorter) = CLOSINGS.iter().find_map(|closing| rest.strip_suffix(closing)?.strip_suffix(' ')) {
-            rest = shorter;
-        }
-        rest
-    }
-
-    /// Without fillers.
-    fn start(&self) -> &str {
-        let mut rest = self.text.trim();
-        while let Some(shorter) = FILLERS.iter().find_map(|filler| rest.strip_prefix(filler)?.strip_prefix(' ')) {
+        while let Some(shorter) =
+            CLOSINGS.iter().chain(more).find_map(|closing| rest.strip_suffix(closing)?.strip_suffix(' '))
+        {
             rest = shorter;
         }
         rest
     }
 
     fn is_question(&self) -> bool {
-        let start = self.start();
+        let start = start(&self.text);
         let is = |beginnings: &[&str]| beginnings.iter().any(|beginning| begins(start, beginning));
-        let is_repeated = self.has_any(&["told you", "tell you", "asked you"]);
+        let is_repeated = self.has_any(&["told you", "tell you", "asked you", "you keep calling"]);
         !is_repeated && ((is(&QUESTIONS) && !is(&["why dont you"])) || (self.asked && is(&TOLD_OF)))
     }
 
@@ -276,7 +276,7 @@ impl Clause {
         ];
         const KINDS: [&str; 9] =
             ["call", "calling", "calls", "phone", "contact", "contacts", "mailing", "marketing", "telemarketing"];
-        let words: Vec<&str> = self.unclosed().split_whitespace().collect();
+        let words: Vec<&str> = self.unclosed(&AT_ONCE).split_whitespace().collect();
         let verbs = words.iter().enumerate().filter(|(_, word)| ["take", "remove", "delete", "get"].contains(word));
         verbs.filter_map(|(at, _)| words.get(at + 1..)).any(|rest| {
             let rest = OBJECTS.iter().find_map(|object| rest.strip_prefix(*object));
@@ -284,11 +284,11 @@ impl Clause {
                 ["off" | "out", "of", rest @ ..] | ["off" | "from", rest @ ..] => Some(rest),
                 _ => None,
             });
-            let Some([of @ ("your" | "the" | "this" | "that" | "any" | "all"), rest @ ..]) = rest else { return false };
+            let Some(["your" | "the" | "this" | "that" | "any" | "all", rest @ ..]) = rest else { return false };
             let kinds = rest.iter().take_while(|word| KINDS.contains(word)).count();
             match rest.get(kinds..) {
-                Some(["list" | "lists" | "database" | "system" | "records"]) => true,
-                Some(["list" | "lists", next, ..]) => *of == "your" && !["for", "of"].contains(next),
+                Some(["database" | "system" | "records"]) => true,
+                Some(["list" | "lists", rest @ ..]) => !matches!(rest, ["for" | "of", ..]),
                 _ => false,
             }
         })
@@ -298,15 +298,29 @@ impl Clause {
         if self.has_any(&["heute", "morgen"]) {
             return false;
         }
+        let start = start(&self.text);
         let to_here = self.has_any(&["mich", "uns", "hier", "nummer"]);
         let is_called = self.has_any(&["rufen", "ruft", "ruf"])
             && !self.has_any(&["wir rufen", "sie rufen", "die rufen", "ihr ruft", "er ruft", "sie ruft"]);
         let wants = self.has_any(&["will", "wollen", "möchte", "möchten", "wünsche", "bitte"]);
         (is_called && self.has("nicht mehr an"))
-            || (self.has("nicht mehr anrufen") && (to_here || begins(self.start(), "nicht mehr anrufen")))
+            || (self.has("nicht mehr anrufen")
+                && (to_here
+                    || begins(start, "nicht mehr anrufen")
+                    || self.has_any(&["sie bitte", "sie sollen"])
+                    || (wants && self.has("dass sie"))))
             || (self.has("nicht mehr angerufen werden") && wants)
-            || (self.has("keine anrufe mehr") && (wants || begins(self.start(), "keine anrufe mehr")))
+            || (self.has("keine anrufe mehr") && (wants || begins(start, "keine anrufe mehr")))
     }
+}
+
+/// Without fillers.
+fn start(text: &str) -> &str {
+    let mut rest = text.trim();
+    while let Some(shorter) = FILLERS.iter().find_map(|filler| rest.strip_prefix(filler)?.strip_prefix(' ')) {
+        rest = shorter;
+    }
+    rest
 }
 
 fn begins(text: &str, words: &str) -> bool {
@@ -317,7 +331,7 @@ fn begins(text: &str, words: &str) -> bool {
 fn is_told_of_someone(before: &str, phrase: &str) -> bool {
     let told = ["dont call", "dont ever call", "never call"].iter().any(|told| phrase.starts_with(told));
     told && match before.split_whitespace().next_back() {
-        Some("you") => !phrase.ends_with("again"),
+        Some("you") => start(before) == "you" && !phrase.ends_with("again"),
         Some(who) => ["i", "he", "she", "we", "they", "people", "who"].contains(&who),
         None => false,
     }
@@ -381,6 +395,28 @@ mod tests {
             "Ne me rappelez plus",
             "Merci de ne plus m’appeler.",
             "Por favor, no vuelva a llamarme.",
+            "I told you don't call me anymore.",
+            "I told you do not call me.",
+            "Please make sure you do not call me any more.",
+            "I asked that you don't call me anymore.",
+            "Take me off the list right now.",
+            "Remove me from the list immediately.",
+            "Take me off this list and don't call back.",
+            "Remove my number immediately.",
+            "Delete my number right now.",
+            "Take my number off today, please.",
+            "I said no more calls.",
+            "I told you no more calls.",
+            "No more calls from you guys.",
+            "Never call me on this number.",
+            "Können Sie bitte nicht mehr anrufen?",
+            "Würden Sie bitte nicht mehr anrufen.",
+            "Sie sollen nicht mehr anrufen.",
+            "Ich möchte, dass Sie nicht mehr anrufen.",
+            "Stop calling me before I call the police.",
+            "Stop calling me after I told you no.",
+            "Stop calling me when I said no.",
+            "Why do you keep calling me stop calling me.",
         ] {
             assert!(in_speech(said, false), "{said}");
         }
@@ -413,6 +449,17 @@ mod tests {
             "Warum rufen Sie mich nicht mehr an?",
             "Sie rufen mich gar nicht mehr an!",
             "Ich bekomme keine Anrufe mehr.",
+            "Well you don't call me anymore.",
+            "Don't call me today.",
+            "Don't call me right now.",
+            "I said no more calls before nine.",
+            "No more calls from you guys until Monday.",
+            "I get no more calls from you.",
+            "Take me off the list for now.",
+            "Stop calling me after eight.",
+            "Stop calling me when I am at work.",
+            "Why did you stop calling me",
+            "Schade, dass Sie nicht mehr anrufen.",
         ] {
             assert!(!in_speech(said, true), "{said}");
         }
