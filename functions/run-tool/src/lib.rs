@@ -21,10 +21,10 @@ use shared::{
     backoff::Backoff,
     clients::Queue,
     error::{self, found},
-    execution::{ExecutionRequest, Executor},
+    execution::{Executed, ExecutionRequest, Executor},
     models::{
         AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, OrganizationId,
-        PhoneNumber, Queued, QueuedExecution, Timestamp, Unowned,
+        PhoneNumber, Queued, QueuedExecution, Timestamp, Tool, Unowned,
     },
     platform::Parts,
     receipts::Receipts,
@@ -62,24 +62,62 @@ pub struct Deps {
 }
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {
-    let mut backoff = Backoff::at_most(3, PAUSE, LONGEST_PAUSE, deadline.at_most(TRIED_AGAIN_WITHIN));
-    backoff.through_outages("a queued tool", || Box::pin(take(deps, &queued, deadline))).await
-}
-
-/// Claims make a repetition harmless.
-async fn take(deps: &Deps, queued: &Queued, deadline: Deadline) -> Result<()> {
-    match queued {
+    let mut outage = through_outage(deadline);
+    match &queued {
         Queued::Execution(execution) => carry_out(deps, execution, deadline).await,
         Queued::ContextDue { organization_id, call_id } => {
-            context::send_results(deps, *organization_id, call_id, deadline).await
+            let send = || Box::pin(context::send_results(deps, *organization_id, call_id, deadline));
+            outage.through_outages("the results of a call's start", send).await
         }
         Queued::ResultsDue { organization_id, call_id } => {
-            background::tell_waiting(deps, *organization_id, call_id, deadline).await
+            let tell = || Box::pin(background::tell_waiting(deps, *organization_id, call_id, deadline));
+            outage.through_outages("the results that wait for a call", tell).await
         }
     }
 }
 
+fn through_outage(deadline: Deadline) -> Backoff {
+    Backoff::at_most(3, PAUSE, LONGEST_PAUSE, deadline.at_most(TRIED_AGAIN_WITHIN))
+}
+
+/// A tool that ran, or answered from the record.
+struct Ran {
+    tool: Tool,
+    call: Option<Call>,
+    executed: Executed,
+}
+
+/// A tool that only reads would read again, so the telling is repeated by itself.
 async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<()> {
+    let run = || Box::pin(run(deps, queued, deadline));
+    let ran = through_outage(deadline).through_outages("a queued tool", run).await?;
+    let Some(Ran { tool, call, executed }) = ran else { return Ok(()) };
+    let mut outage = through_outage(deadline);
+    let (id, answer) = (queued.execution_id, &executed.outcome.answer);
+    let what = "the result of a queued tool";
+    if let Some(starting) = queued.call_id.as_ref().filter(|_| queued.before_call) {
+        let add = || Box::pin(context::add_early(deps, &tool, starting, id, answer, deadline));
+        let call = outage.through_outages(what, add).await?;
+        deps.executor.record_queued(&executed.execution.with_call(call), deadline).await;
+        return Ok(());
+    }
+    let told = match (&queued.call_id, &call) {
+        (Some(call), _) if queued.trigger == ExecutionOrigin::CallStart => {
+            let add = || Box::pin(context::add(deps, &tool, call, id, answer, deadline));
+            outage.through_outages(what, add).await
+        }
+        (_, Some(call)) if tool.async_result() != AsyncResult::None && queued.sends_result_of.is_none() => {
+            let tell = || Box::pin(background::tell(deps, &tool, call, id, answer, deadline));
+            outage.through_outages(what, tell).await
+        }
+        _ => Ok(()),
+    };
+    deps.executor.record_queued(&executed.execution, deadline).await;
+    told
+}
+
+/// `None` if its tool was deleted.
+async fn run(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<Option<Ran>> {
     let organization = queued.organization_id;
     let name = queued.tool_call_id.clone().unwrap_or_else(|| queued.execution_id.to_string());
     let subject = Subject::of(queued.call_id.as_ref(), queued.caller.as_deref(), &name);
@@ -89,7 +127,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     let Some(row) = found(row)? else {
         let call = call?;
         let subject = call.as_ref().map_or(subject, |call| Subject::Call(call.first_call()));
-        return drop_deleted(deps, queued, subject, &name, deadline).await;
+        return drop_deleted(deps, queued, subject, &name, deadline).await.map(|()| None);
     };
     let conversation =
         Conversation { caller: queued.caller.clone(), called: queued.called.clone(), line: line?, call: call? };
@@ -116,28 +154,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     if let Some(outage) = executed.outage {
         return Err(outage);
     }
-    let told = match &queued.call_id {
-        Some(starting) if queued.before_call => {
-            let answer = &executed.outcome.answer;
-            let call = context::add_early(deps, &row, starting, queued.execution_id, answer, deadline).await?;
-            deps.executor.record_queued(&executed.execution.with_call(call), deadline).await;
-            return Ok(());
-        }
-        Some(call) if queued.trigger == ExecutionOrigin::CallStart => {
-            context::add(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
-        }
-        Some(_) if row.async_result() != AsyncResult::None && queued.sends_result_of.is_none() => {
-            match &conversation.call {
-                Some(call) => {
-                    background::tell(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
-                }
-                None => Ok(()),
-            }
-        }
-        _ => Ok(()),
-    };
-    deps.executor.record_queued(&executed.execution, deadline).await;
-    told
+    Ok(Some(Ran { tool: row, call: conversation.call, executed }))
 }
 
 /// Awaits `reads`, and beside them reads the organization's usage, because the process may not know it. The tool does not wait for

@@ -50,8 +50,7 @@ async fn a_nested_value_of_an_older_form_stands_in_brackets() {
     world.aws.change("tools", tool["id"].as_str().unwrap(), json!({"config_metadata": stored}));
     world.call_tool(&world.call(&tool, json!({}))).await.result();
     assert_eq!(server.seen()[0].body, "plan%5Bseats%5D%5B0%5D=4");
-    let refused = world.update(&tool, &json!({"label": "Another"})).await;
-    assert_eq!(refused.wrong_fields(), ["body.plan"]);
+    world.update(&tool, &json!({"label": "Another"})).await.expect(200);
 }
 
 #[tokio::test]
