@@ -346,37 +346,46 @@ mod tests {
             ),
             (400, json!({"error": {"code": 400, "message": "temperature must be at most 2"}}), None),
             (400, json!({"error": {"code": 400, "message": "images are not supported"}}), None),
+        ] {
+            let error = read(status, &body);
+            assert_eq!(error.reason, reason, "{status} {body}");
+            assert_eq!(error.transient(), status == 500, "{status} {body}");
+            assert_eq!(error.status(), Some(status), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn stream_options_count_as_refused_only_where_they_are_named() {
+        for (status, body, refused) in [
             (
                 422,
                 json!({"object": "error", "type": "invalid_request_error", "message": {"detail": [{
                     "type": "extra_forbidden", "loc": ["body", "stream_options", "include_usage"],
                     "msg": "Extra inputs are not permitted",
                 }]}}),
-                Some(Reason::Unsupported(ModelParameter::StreamOptions)),
+                true,
             ),
             (
                 422,
                 json!({"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "x"}]}),
-                Some(Reason::Unsupported(ModelParameter::StreamOptions)),
+                true,
             ),
             (
                 400,
                 json!({"error": {"message": "Unrecognized request argument supplied: stream_options",
                     "type": "invalid_request_error", "param": null, "code": null}}),
-                Some(Reason::Unsupported(ModelParameter::StreamOptions)),
+                true,
             ),
-            (422, json!({"detail": [{"loc": ["body", "messages", 0], "msg": "Field required"}]}), None),
-            (400, json!({"error": {"message": "tools[0]: unknown name include_usage; see stream_options"}}), None),
+            (422, json!({"detail": [{"loc": ["body", "messages", 0], "msg": "Field required"}]}), false),
+            (400, json!({"error": {"message": "tools[0]: unknown name include_usage; see stream_options"}}), false),
             (
                 400,
                 json!({"message": "{'type': 'extra_forbidden', 'loc': ('body',), 'input': {'stream_options': {}}}"}),
-                None,
+                false,
             ),
         ] {
-            let error = read(status, &body);
-            assert_eq!(error.reason, reason, "{status} {body}");
-            assert_eq!(error.transient(), status == 500, "{status} {body}");
-            assert_eq!(error.status(), Some(status), "{status} {body}");
+            let reason = refused.then_some(Reason::Unsupported(ModelParameter::StreamOptions));
+            assert_eq!(read(status, &body).reason, reason, "{status} {body}");
         }
     }
 
