@@ -284,9 +284,6 @@ class Deployment:
         try:
             aws.run(*command)
         except aws.Failed:
-            begun = stack_state.describe(self.name)
-            if not begun or not begun["StackStatus"].endswith("_IN_PROGRESS"):
-                raise
             found = stack_state.when_ended(self.name)
             if not found or found["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
                 raise

@@ -160,7 +160,8 @@ def delete_stack(name):
     try:
         aws.run("cloudformation", "wait", "stack-delete-complete", "--stack-name", stack_id)
     except aws.Failed:
-        if stack_state.when_ended(stack_id)["StackStatus"] != "DELETE_COMPLETE":
+        ended = stack_state.when_ended(stack_id)
+        if not ended or ended["StackStatus"] != "DELETE_COMPLETE":
             stack_state.show_failures(stack_id)
             sys.exit(
                 f"Not everything could be deleted. Mend what is named above and do this again: make destroy STACK={name} goes on where it stopped."

@@ -22,10 +22,12 @@ def describe(name):
 
 
 def when_ended(name):
-    """The stack after the end of its operation: waiters of the AWS CLI give up after an hour, and a large index takes longer."""
+    """The stack after the end of its operation, None if none is under way. Waiters of the AWS CLI give up after an hour, and a large
+    index takes longer."""
     found = describe(name)
-    if found and found["StackStatus"].endswith("_IN_PROGRESS"):
-        aws.say(f"The AWS CLI stopped waiting. CloudFormation goes on ({found['StackStatus']}), and so does the wait for its end.")
+    if not found or not found["StackStatus"].endswith("_IN_PROGRESS"):
+        return None
+    aws.say(f"The AWS CLI stopped waiting. CloudFormation goes on ({found['StackStatus']}), and so does the wait for its end.")
     while found and found["StackStatus"].endswith("_IN_PROGRESS"):
         time.sleep(PAUSE)
         found = describe(name)

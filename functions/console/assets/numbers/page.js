@@ -8,7 +8,7 @@ import { Sure } from '../shell/acting.js';
 import { SavedForm } from '../shell/saving.js';
 import { changes } from '../shell/schema.js';
 
-const WORDS = { labels: { agent_id: 'Rings', fallback_number: 'If the agent cannot answer, call', fallback_sentence: 'If nobody can be called, say', language: 'Language of spoken sentences', twilio: 'Twilio account', account_sid: 'Account SID', auth_token: 'Auth token', api_key_sid: 'API key SID', api_key_secret: 'API key secret', vapi_phone_number_id: 'Number’s id at VAPI' } };
+const WORDS = { labels: { agent_id: 'Rings', fallback_number: 'If the agent cannot answer, call', fallback_sentence: 'If nobody can be called, say', language: 'Spoken language', twilio: 'Twilio account', account_sid: 'Account SID', auth_token: 'Auth token', api_key_sid: 'API key SID', api_key_secret: 'API key secret', vapi_phone_number_id: 'Number’s id at VAPI' } };
 const FIRST = ['number', 'label', 'agent_id', 'fallback_number', 'fallback_sentence', 'language', 'twilio'];
 
 export function View(told) {

@@ -69,7 +69,7 @@ function Service({ service, api, slug, again, refused }) {
   const { name, description, categories, connection, connection_kind: kind } = service;
   const path = `services/${encodeURIComponent(name)}`;
   const { accounts = [], working = [], next_step: missing, state } = connection;
-  const next = working.length > 0 ? 'The account is not let in any more. Let another one act, or disconnect this one.' : NEXT[state] ?? missing;
+  const next = working.length > 0 ? 'The account is refused. Let another one act.' : NEXT[state] ?? missing;
   const { busy, problem, act } = useAct();
   const change = (does) => act(async () => (await does(), again()));
   return html`<section class="stack" data-service=${state}><div class="titled"><h2><bdi>${name}</bdi></h2><${State} of=${connection} /></div><p dir="auto">${description}</p><p class="quiet small">${categories.join(' · ')}</p>

@@ -266,7 +266,7 @@ async fn an_outage_of_writes_does_not_multiply_the_messages_of_a_run() {
     world.aws.inject(Fault::throttled("UpdateItem", "automation_runs").times(9_999));
     for _delivery in 0..2 {
         let batch = world.aws.receive("runs", 30).unwrap();
-        assert_eq!(world.run_loop_batch(batch, Duration::from_secs(2)).await, 0);
+        world.run_loop_batch(batch, Duration::from_secs(2)).await;
         let waiting = world.aws.messages("runs");
         let tries = waiting.iter().filter(|message| message["put_off"] != 20).count();
         assert_eq!(tries, 1, "others only stand in for it: {waiting:?}");

@@ -153,7 +153,7 @@ def deploy(options):
     given = dict(each.split("=", 1) for each in json.loads(contents(options["--parameter-overrides"])))
     name = options["--stack-name"]
     stack = existing(name)
-    if ACCOUNT.pop("denied", None):
+    if ACCOUNT.pop("refused", None):
         error("AccessDenied", "CreateChangeSet", "User is not authorized to perform: cloudformation:CreateChangeSet")
     if ACCOUNT.pop("forestalled", None):
         of_stack(stack, "UPDATE_IN_PROGRESS")

@@ -137,7 +137,7 @@ async fn a_deployment_that_another_one_forestalls_has_failed() {
 async fn a_deployment_that_is_refused_at_once_has_failed() {
     let account = Account::new().await;
     account.deploy(&[]).succeeded();
-    account.set("denied", json!(true));
+    account.set("refused", json!(true));
     account.deploy(&[]).failed_with(&["AccessDenied", "not authorized"]);
 }
 

@@ -179,8 +179,10 @@ pub(super) async fn calls() -> Given {
     given.note("takeVapiEvent", 400, &world.send("calls", &event.clone().text("{}")).await);
     let wrong = event.clone().header("authorization", "Bearer wrong");
     given.note("takeVapiEvent", 401, &world.send("calls", &wrong).await);
+    // An end is waited out; this message is not.
+    let passing = json!({"type": "speech-update", "status": "started", "role": "user", "call": {"id": id}});
     world.aws.inject(Fault::throttled("GetItem", "calls"));
-    given.note("takeVapiEvent", 503, &world.send("calls", &event).await);
+    given.note("takeVapiEvent", 503, &world.send("calls", &told(&world, &json!({"message": passing}))).await);
 
     world.restart();
     world.aws.inject(Fault::new("GetSecretValue", "switchboard/vapi", Trouble::Error("ResourceNotFoundException")));
