@@ -8,8 +8,9 @@ import { Sure } from '../shell/acting.js';
 import { SavedForm } from '../shell/saving.js';
 import { changes } from '../shell/schema.js';
 
-const WORDS = { labels: { agent_id: 'Rings', fallback_number: 'If the agent cannot answer, call', fallback_sentence: 'If nobody can be called, say', language: 'Spoken language', twilio: 'Twilio account', account_sid: 'Account SID', auth_token: 'Auth token', api_key_sid: 'API key SID', api_key_secret: 'API key secret', vapi_phone_number_id: 'Number’s id at VAPI' } };
-const FIRST = ['number', 'label', 'agent_id', 'fallback_number', 'fallback_sentence', 'language', 'twilio'];
+const WORDS = { labels: { agent_id: 'Rings', fallback_number: 'If the agent cannot answer, call', fallback_sentence: 'Otherwise say', language: 'Spoken language', twilio: 'Twilio account', account_sid: 'Account SID', auth_token: 'Auth token', api_key_sid: 'API key SID', api_key_secret: 'API key secret', vapi_phone_number_id: 'Number’s id at VAPI' } };
+const SPOKEN = ['label', 'agent_id', 'fallback_number', 'fallback_sentence', 'language'];
+const FIRST = ['number', ...SPOKEN, 'twilio'];
 
 export function View(told) {
   const { api, slug } = told;
@@ -27,8 +28,7 @@ export function View(told) {
 
 function PhoneNumber({ item, api, slug, look, again, gone, refused, rings }) {
   const path = `phone-numbers/${item.id}`;
-  const { label, agent_id, fallback_number, fallback_sentence, language, vapi_phone_number_id, wait_ms } = item;
-  const before = Object.fromEntries(Object.entries({ label, agent_id, fallback_number, fallback_sentence, language, vapi_phone_number_id, wait_ms }).filter(([, value]) => value !== null));
+  const before = Object.fromEntries(Object.entries(item).filter(([name, value]) => [...SPOKEN, 'vapi_phone_number_id', 'wait_ms'].includes(name) && value !== null));
   return html`<section><h2>${item.number}</h2><p class="quiet small">Changed ${exact(item.updated_at)}. Its credentials are kept and never shown.</p></section>
     <section><${SavedForm} of=${`${slug} ${path}`} since=${item.updated_at} name="number" schema="PhoneNumberChange" begin=${() => before} refused=${refused} save="Save number"
       send=${(value) => api.act('PATCH', path, changes(before, value))} onSaved=${again} ...${look} /></section>

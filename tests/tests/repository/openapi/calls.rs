@@ -181,8 +181,9 @@ pub(super) async fn calls() -> Given {
     given.note("takeVapiEvent", 401, &world.send("calls", &wrong).await);
     // An end is waited out; this message is not.
     let passing = json!({"type": "speech-update", "status": "started", "role": "user", "call": {"id": id}});
+    let event = told(&world, &json!({"message": passing}));
     world.aws.inject(Fault::throttled("GetItem", "calls"));
-    given.note("takeVapiEvent", 503, &world.send("calls", &told(&world, &json!({"message": passing}))).await);
+    given.note("takeVapiEvent", 503, &world.send("calls", &event).await);
 
     world.restart();
     world.aws.inject(Fault::new("GetSecretValue", "switchboard/vapi", Trouble::Error("ResourceNotFoundException")));
