@@ -540,14 +540,15 @@ async fn a_body_of_any_size_is_bounded() {
 /// Compressed content is never unpacked, and the model is told so.
 #[tokio::test]
 async fn compressed_content_is_not_unpacked() {
-    for packing in ["gzip", "br", "zstd", "deflate", "GZIP, identity"] {
+    for (packing, named) in
+        [("gzip", "gzip"), ("br", "br"), ("zstd", "zstd"), ("deflate", "deflate"), ("identity, GZIP", "gzip")]
+    {
         let server = Server::start(Router::new().fallback(move || async move {
             ([("content-type", "text/html"), ("content-encoding", packing)], &b"\x1f\x8b\x08\0\0\0\0\0"[..])
         }))
         .await;
-        let packing = packing.to_lowercase();
         let expected = format!(
-            "127.0.0.1 answered with compressed content ({packing}) although that was not asked for, and cannot be read."
+            "127.0.0.1 answered with compressed content ({named}) although that was not asked for, and cannot be read."
         );
         assert_eq!(failed(&server.url, "/").await, expected);
     }
