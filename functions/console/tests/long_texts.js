@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 
 /**
- * Fails if `read` takes more than 5 s of CPU time for `make(250_000)`: ten times what the slowest reader takes whose cost grows with the
- * length, and a quarter of what one takes whose cost grows with its square. A busy machine changes neither.
+ * Fails if `read` takes more than 5 s of CPU time for `make(250_000)`. The slowest linear reader takes 0.6 s, a quadratic one about 40 s,
+ * so a busy machine changes no result.
  */
 export function isReadInTime(name, make, read) {
   const text = make(250_000);

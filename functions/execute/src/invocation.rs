@@ -199,7 +199,7 @@ impl Metadata {
         }
     }
 
-    /// With what only `other` says.
+    /// Missing fields come from `other`.
     fn or(self, other: Self) -> Self {
         Self {
             call_id: self.call_id.or(other.call_id),

@@ -115,7 +115,7 @@ impl Clause {
         }
     }
 
-    /// Looks for the item that decides: one that holds, or for `all` one that does not. A value that is no list has no items, and
+    /// Looks for the deciding item: the first to hold, or for `all` the first to fail. A value that is no list has no items, and
     /// neither `any` nor `all` holds for it.
     fn decided_by_item<'d>(
         &'d self,
