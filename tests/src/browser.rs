@@ -191,6 +191,16 @@ impl Browser {
         self.until(&format!("document.body.innerText.includes({})", json!(text))).await;
     }
 
+    /// Waits until one element with this selector shows all of `texts`.
+    pub async fn until_one_shows(&self, css: &str, texts: &[&str]) {
+        self.until(&format!(
+            "[...document.querySelectorAll({})].some((element) => {}.every((text) => element.innerText.includes(text)))",
+            json!(css),
+            json!(texts)
+        ))
+        .await;
+    }
+
     /// Runs the body of a function with `arguments`; returns its result.
     pub async fn run(&self, script: &str, arguments: &Value) -> Value {
         self.session.post("/execute/sync", &json!({"script": script, "args": arguments})).await.unwrap()

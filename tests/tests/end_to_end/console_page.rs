@@ -66,8 +66,7 @@ async fn widget(chat: &Chat, browser: &Browser) {
     chat.script(&[plan(&chat.sales, &json!({})), says("Here are the sales of both years.", 0)]).await;
     ask(browser, "Show me the sales").await;
     browser.until_shown("Here are the sales of both years.").await;
-    let drawn = browser.texts("[data-widget=table]").await.join("\n");
-    assert!(drawn.contains("Year") && drawn.contains("2024"), "{drawn}");
+    browser.until_one_shows("[data-widget=table]", &["Year", "2024"]).await;
 }
 
 async fn consent(chat: &Chat, browser: &Browser) {
@@ -97,9 +96,8 @@ async fn receipt(chat: &Chat, browser: &Browser) {
     chat.script(&[plan(&chat.directions, &text), says("Ana has the address now.", 0)]).await;
     ask(browser, "Send Ana the way").await;
     browser.until_shown("Ana has the address now.").await;
-    browser.find("[data-receipt=entries] [data-receipt-state=done]").await;
-    let receipt = browser.texts("[data-receipt=entries]").await.pop().unwrap_or_default();
-    assert!(receipt.contains("+14155550123") && receipt.contains("Text the way"), "{receipt}");
+    let done = "[data-receipt=entries]:has([data-receipt-state=done])";
+    browser.until_one_shows(done, &["+14155550123", "Text the way"]).await;
     chat.script(&[no_tool(), says("I have sent it to everybody!", 0)]).await;
     ask(browser, "And to everybody else").await;
     browser.until_shown("I have sent it to everybody!").await;
