@@ -2,7 +2,12 @@
 
 mod deployment;
 
-use std::{collections::BTreeMap, fmt, sync::LazyLock, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -15,7 +20,7 @@ pub use self::deployment::Deployment;
 
 /// The template as JSON. Short forms are expanded: `!Ref X` is `{"Ref": "X"}`, `!Sub x` is `{"Fn::Sub": "x"}`.
 #[derive(Debug, Clone)]
-pub struct Template(pub Value);
+pub struct Template(pub Arc<Value>);
 
 /// One route of the HTTP API, or of a function's own REST API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +43,7 @@ impl Template {
         static TEMPLATE: LazyLock<Template> = LazyLock::new(|| {
             let text = std::fs::read_to_string(Template::PATH).expect("infra/template.yaml can be read");
             let node: Node = serde_saphyr::from_str(&text).expect("infra/template.yaml is YAML");
-            Template(node.0)
+            Template(Arc::new(node.0))
         });
         TEMPLATE.clone()
     }

@@ -9,6 +9,7 @@ use std::{
     time::Instant,
 };
 
+use memchr::memmem;
 use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tokio::{
@@ -18,6 +19,7 @@ use tokio::{
 
 use super::{Operation, Shared, TABLE_PREFIX, Trouble, queues, schedules, secrets, start_keys};
 
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 const VALIDATION: &str = "com.amazon.coral.validate#ValidationException";
 
 pub(super) async fn serve(listener: TcpListener, backend: SocketAddr, shared: Arc<Shared>) {
@@ -220,11 +222,11 @@ impl Message {
                 return if bytes.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
             }
             if wanted.is_none()
-                && let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n")
+                && let Some(end) = memmem::find(&bytes, END_OF_HEAD)
             {
                 let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
                 let length = header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-                wanted = Some((end + 4, length));
+                wanted = Some((end + END_OF_HEAD.len(), length));
             }
         }
     }
@@ -303,7 +305,7 @@ impl Message {
 }
 
 fn body_length(answer: &[u8]) -> usize {
-    answer.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |end| answer.len() - end - 4)
+    memmem::find(answer, END_OF_HEAD).map_or(0, |end| answer.len() - end - END_OF_HEAD.len())
 }
 
 fn header(head: &str, name: &str) -> Option<String> {

@@ -118,13 +118,15 @@ fn text<'a>(value: &'a Value, whole: &Value) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn conditions_choose_among_existing_values() {
-        let template = Template(json!({
+        let template = Template(Arc::new(json!({
             "Parameters": {
                 "Names": {"Type": "CommaDelimitedList", "Default": ""},
                 "Most": {"Type": "Number", "Default": 0},
@@ -144,7 +146,7 @@ mod tests {
                 }},
                 "Other": {"Condition": "Both", "Properties": {}},
             },
-        }));
+        })));
         let plain = template.deployed(&[]);
         assert_eq!(plain.properties("Thing"), Some(json!({"All": ["x", ""], "Of": "Api.Endpoint"})));
         assert_eq!(plain.properties("Other"), None);
