@@ -154,8 +154,9 @@ async fn every_template_can_be_used(chat: &Chat, browser: &Browser) {
 
 async fn it_is_deleted(user: &User<'_>, browser: &Browser, address: &str) {
     browser.open(address).await;
-    browser.click("#delete-automation").await;
+    browser.find("#delete-automation").await;
     everybody_can_use(browser).await;
+    browser.click("#delete-automation").await;
     browser.click("#delete-automation-yes").await;
     browser.until("location.hash.endsWith('/automations')").await;
     let about = &user.stack.description;
