@@ -49,7 +49,11 @@ const SCRIPTS: &[Script<'_>] = &[
     in_page("app.js", &["app.js", "home/page.js"]),
     file(PARTS, &["shell/parts.js"], &[]),
     file(FORMS, &["shell/forms.js"], &[PARTS]),
-    file("agents.js", &["agents/page.js", "numbers/page.js", "hooks/page.js", "keys/page.js"], &[PARTS, FORMS]),
+    file(
+        "agents.js",
+        &["agents/page.js", "numbers/page.js", "donotcall/page.js", "hooks/page.js", "keys/page.js"],
+        &[PARTS, FORMS],
+    ),
     file("automations.js", &["automations/page.js"], &[PARTS, FORMS]),
     file("calls.js", &["calls/page.js", "executions/page.js", "approvals/page.js"], &[PARTS]),
     file("chat.js", &["chat/page.js"], &[PARTS]),

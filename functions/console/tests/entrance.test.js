@@ -22,23 +22,24 @@ beforeEach(() => {
 async function entered(hash, roles, { claims = { sub: 'u', email: 'ana@x.example' } } = {}) {
   location.hash = hash;
   const state = store(BEGINNING);
-  const api = {
-    organization: null,
-    membership: async () => {
-      const slugs = Object.keys(roles);
-      if (api.organization === 'down') throw new Refused(503, '', 'Down.');
-      if (api.organization && !roles[api.organization]) throw new Refused(404, 'not_found', 'The organization was not found.');
-      if (!api.organization && slugs.length > 1) throw new Refused(400, '', `Name one in the header X-Organization: ${slugs.join(', ')}.`);
-      const slug = api.organization ?? slugs[0];
-      if (!slug) throw new Refused(404, 'not_found', 'The organization was not found.');
-      return { slug, role: roles[slug] };
-    },
+  const membership = async (organization) => {
+    const slugs = Object.keys(roles);
+    if (organization === 'down') throw new Refused(503, '', 'Down.');
+    if (organization && !roles[organization]) throw new Refused(404, 'not_found', 'The organization was not found.');
+    if (!organization && slugs.length > 1) throw new Refused(400, '', `Name one in the header X-Organization: ${slugs.join(', ')}.`);
+    const slug = organization ?? slugs[0];
+    if (!slug) throw new Refused(404, 'not_found', 'The organization was not found.');
+    return { slug, role: roles[slug] };
   };
+  const asked = [];
+  const within = (organization) => ({ membership: () => (asked.push(organization), membership(organization)) });
+  const api = { organization: null, membership: () => membership(api.organization), within };
   const left = [];
   const session = { complete: async () => {}, claims, end: async () => 'https://issuer.example/end', leave: (told) => left.push(told) };
   const entrance = new Entrance({ state, session, api });
   await entrance.start();
-  return { state, api, entrance, left };
+  await new Promise((turn) => setTimeout(turn));
+  return { state, api, entrance, left, asked };
 }
 
 test('the only organization is entered, and the address names it', async () => {
@@ -50,6 +51,16 @@ test('the only organization is entered, and the address names it', async () => {
 test('an address leads to its page, row and filter', async () => {
   const { state } = await entered('#/acme/calls/7?execution=e', { acme: 'owner', other: 'viewer' });
   assert.deepEqual([state.get().phase, state.get().organization, location.hash], ['inside', 'acme', '#/acme/calls/7?execution=e']);
+});
+
+test('who enters one of several by its address can change to the others, which are asked for once', async () => {
+  const { state, entrance, asked } = await entered('#/acme/home', { acme: 'owner', other: 'viewer' });
+  assert.deepEqual([state.get().phase, state.get().organization, state.get().organizations], ['inside', 'acme', ['acme', 'other']]);
+  await entrance.choose('other');
+  assert.deepEqual([state.get().organization, state.get().organizations, asked], ['other', ['acme', 'other'], [null]]);
+  kept.clear();
+  const only = await entered('#/acme/home', { acme: 'owner' });
+  assert.deepEqual([only.state.get().phase, only.state.get().organizations], ['inside', ['acme']]);
 });
 
 test('one of several is chosen, and can be changed by the address', async () => {

@@ -75,6 +75,7 @@ const ROUTES_OF_RIGHTS = [
   ['POST automations/{id}/activate', 'POST automations/{id}/pause', 'POST automations/{id}/rollback', 'DELETE automations/{id}'],
   ['POST approvals/{id}/approve', 'POST approvals/{id}/refuse'],
   ['POST tools', 'POST agents', 'POST phone-numbers', 'POST knowledge-bases'],
+  ['POST do-not-call', 'DELETE do-not-call/{id}'],
   ['GET hooks', 'POST hooks'],
   ['POST services/{name}/connect', 'PUT keys/{service}'],
   ['GET members', 'POST members', 'PATCH members/{user_id}'],

@@ -3,6 +3,7 @@ import test from 'node:test';
 
 import { aPage, settled } from './drawn.js';
 import { html, render } from '../assets/htm-preact.js';
+import { View as Home } from '../assets/home/page.js';
 import { Api } from '../assets/shell/api.js';
 import { Page } from '../assets/shell/page.js';
 import { store } from '../assets/shell/store.js';
@@ -22,4 +23,14 @@ test('the requests of a page are of the organization that it shows', async (cont
   render(null, document.body);
   assert.ok(asked.some(([path]) => path === '/api/acme/usage'), JSON.stringify(asked));
   assert.deepEqual(asked.filter(([path, slug]) => !path.startsWith('/api/acme/') || slug !== 'acme'), []);
+});
+
+test('Home looks for failures of runs that act, not of dry runs', async (context) => {
+  aPage();
+  context.after(() => render(null, document.body));
+  const asked = {};
+  const api = { read: async (path, query) => ((asked[path] = query), { items: [], next_cursor: null }) };
+  render(html`<${Home} api=${api} slug="acme" />`, document.body);
+  await settled();
+  assert.deepEqual([asked.runs.failed, asked.runs.dry_run], [true, false]);
 });

@@ -110,6 +110,15 @@ test('what needs a person is in one list, and one failure of many calls is one r
   assert.equal(needs[2].title, 'Send, in 2 calls');
 });
 
+test('runs need a person once per automation and reason, and those that another run went on from not at all', () => {
+  const now = new Date().toISOString();
+  const run = (id, more) => ({ id, automation_id: 'x', status: 'run_limit', error: null, actions_failed: 0, created_at: now, retried_by: null, ...more });
+  const runs = [run('1'), run('2'), run('3'), run('4', { status: 'failed', error: 'Gone.' }), run('5', { status: 'failed', error: 'Gone.', retried_by: '9' }), run('6', { automation_id: 'y' })];
+  const paused = [{ id: 'p', name: 'Old', pause_reason: null, paused_by_run: null, updated_at: now }];
+  const needs = needsOf({ approvals: [], paused, runs, calls: [], failures: [], usage: {}, nameOf: (id) => id });
+  assert.deepEqual(needs.map(({ title, page, to }) => [title, page, to]), [['x, in 3 runs', 'runs', '1'], ['x', 'runs', '4'], ['y', 'runs', '6'], ['Old', 'automations', 'p']]);
+});
+
 test('calls are counted by hour, and it is said where older ones are not known', () => {
   const now = Date.parse('2026-02-27T10:30:00Z');
   const calls = [{ created_at: '2026-02-27T10:10:00Z' }, { created_at: '2026-02-27T09:59:00Z', failed_tools: 2 }, { created_at: null }];

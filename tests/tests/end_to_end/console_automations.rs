@@ -22,13 +22,15 @@ pub(crate) async fn are_written(user: &User<'_>, chat: &Chat, browser: &Browser)
     sign_in_at(chat, browser, "home").await;
     a_mistake_is_repaired_by_its_button(browser).await;
     it_is_saved_and_activated(browser).await;
+    let address = it_is_run_by_hand(user, browser).await;
     another_version_is_a_conflict(user, browser).await;
     every_template_can_be_used(chat, browser).await;
+    it_is_deleted(user, browser, &address).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
-    // Saving over another version is refused.
+    // Saving over another version is refused, and the page may read a deleted automation once more.
     let mut complaints = complaints(chat, browser).await;
-    complaints.retain(|complaint| !complaint.contains("status of 409"));
+    complaints.retain(|complaint| !["status of 409", "status of 404"].iter().any(|known| complaint.contains(known)));
     assert_eq!(complaints, [""; 0]);
 }
 
@@ -76,6 +78,27 @@ async fn it_is_saved_and_activated(browser: &Browser) {
     assert_eq!(browser.texts("#main h1").await, [NAME]);
 }
 
+/// A second press starts no second run; the automation's address.
+async fn it_is_run_by_hand(user: &User<'_>, browser: &Browser) -> String {
+    let address = browser.address().await;
+    browser.open_with(TAB, "#run").await;
+    browser.until("document.querySelector('#start-trigger_data')?.value === '{}'").await;
+    everybody_can_use(browser).await;
+    browser.reach(TAB, "#start").await;
+    browser.press(&format!("{ENTER}{ENTER}")).await;
+    browser.find("[data-run=completed]").await;
+    let about = &user.stack.description;
+    let path = format!("/api/{}/automations/{}/runs", about.slug, id_in(&address));
+    let (_, runs) = user.send(Method::GET, &path, Some(&about.token), None).await;
+    assert_eq!(runs["items"].as_array().unwrap().len(), 1, "{runs}");
+    browser.open(&address).await;
+    address
+}
+
+fn id_in(address: &str) -> &str {
+    address.split("/automations/").nth(1).and_then(|rest| rest.split('?').next()).unwrap()
+}
+
 /// The text stays, the differences are shown, and the text becomes the next version.
 async fn another_version_is_a_conflict(user: &User<'_>, browser: &Browser) {
     browser.open_with(TAB, "#edit-automation").await;
@@ -83,7 +106,7 @@ async fn another_version_is_a_conflict(user: &User<'_>, browser: &Browser) {
     browser.press(" ").await;
     browser.until(CHECKED).await;
     let address = browser.address().await;
-    let id = address.split("/automations/").nth(1).and_then(|rest| rest.split('?').next()).unwrap();
+    let id = id_in(&address);
     hold_the_saving(browser).await;
     browser.press_with(CONTROL, "s").await;
     browser.until("window.goOn").await;
@@ -127,4 +150,17 @@ async fn every_template_can_be_used(chat: &Chat, browser: &Browser) {
             picture(browser, "editor").await;
         }
     }
+}
+
+async fn it_is_deleted(user: &User<'_>, browser: &Browser, address: &str) {
+    browser.open(address).await;
+    browser.find("#delete-automation").await;
+    everybody_can_use(browser).await;
+    browser.click("#delete-automation").await;
+    browser.click("#delete-automation-yes").await;
+    browser.until("location.hash.endsWith('/automations')").await;
+    let about = &user.stack.description;
+    let path = format!("/api/{}/automations/{}", about.slug, id_in(address));
+    let (status, gone) = user.send(Method::GET, &path, Some(&about.token), None).await;
+    assert_eq!(status, 404, "{gone}");
 }

@@ -22,6 +22,7 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
     it_is_called(user, browser, &tool).await;
     a_table_is_loaded(user, chat, browser).await;
     a_hook_is_made(chat, browser).await;
+    a_number_is_on_the_do_not_call_list(chat, browser).await;
     nothing_is_typed_while_a_form_is_saved(chat, browser).await;
     a_saved_form_leads_nobody_back(chat, browser).await;
     a_draft_outlives_what_others_save(user, chat, browser, &tool).await;
@@ -129,6 +130,28 @@ async fn a_hook_is_made(chat: &Chat, browser: &Browser) {
     browser.reload().await;
     browser.find("[data-hook=active]").await;
     browser.until("!document.querySelector('#shown-secret')").await;
+}
+
+/// Looked up, added, found again, and taken off.
+async fn a_number_is_on_the_do_not_call_list(chat: &Chat, browser: &Browser) {
+    let lookup =
+        |number: &str| format!("{}#/{}/donotcall?number=%2B{number}", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&lookup("14155550177")).await;
+    browser.until_shown("It is not on the list").await;
+    everybody_can_use(browser).await;
+    browser.click("[data-empty] a").await;
+    browser.until("document.querySelector('#donotcall-phone_number')?.value === '+14155550177'").await;
+    everybody_can_use(browser).await;
+    browser.click("[data-save]").await;
+    browser.find("[data-entry='+…77']").await;
+    everybody_can_use(browser).await;
+    browser.open(&lookup("14155550178")).await;
+    browser.until_shown("It is not on the list").await;
+    browser.open(&lookup("14155550177")).await;
+    browser.click("a[data-row]").await;
+    browser.click("#unlist").await;
+    browser.click("#unlist-yes").await;
+    browser.until_shown("It is not on the list").await;
 }
 
 /// Text typed then would be neither saved nor kept.
@@ -260,6 +283,7 @@ async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {
         ("knowledge/new", "#knowledge-name"),
         ("services", "[data-row]"),
         ("services/Gmail", "[data-service=connected]"),
+        ("donotcall", "[data-empty]"),
         ("hooks", "[data-row]"),
         ("keys", "#llm-key-api_key[type=password]"),
         ("tools/new?type=api_request", "#tool-method"),

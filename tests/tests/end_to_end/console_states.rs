@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Places, and details that cannot be read.
-const PLACES: [&str; 21] = [
+const PLACES: [&str; 22] = [
     "home",
     "calls",
     "calls/none",
@@ -24,6 +24,7 @@ const PLACES: [&str; 21] = [
     "tools",
     "agents",
     "numbers",
+    "donotcall",
     "knowledge",
     "services",
     "hooks",

@@ -8,7 +8,7 @@ const KNOWN = {
   phone_number: ['Phone number', 'numbers'],
   knowledge_base: ['Knowledge base', 'knowledge'],
   approval: ['Approval', 'approvals'],
-  do_not_call: ['Do-not-call entry', null],
+  do_not_call: ['Do-not-call entry', 'donotcall'],
   event: ['Event', 'events'],
   replay: ['Replay', null],
   run: ['Run', 'runs'],

@@ -2,7 +2,7 @@
 
 import { html, useState } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
-import { Problem } from '../shell/acting.js';
+import { Problem, Sure } from '../shell/acting.js';
 import { isKept } from '../shell/drafts.js';
 import { Icon } from '../shell/icons.js';
 import { Failed, Skeleton } from '../shell/list.js';
@@ -16,6 +16,7 @@ import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { countOf, Differences } from './differences.js';
 import { Flow } from './flow.js';
+import { ManualRun } from './manual_run.js';
 import { Memory } from './memory.js';
 import { draftOf, stepTo } from './words.js';
 
@@ -55,6 +56,10 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
     }
     live.again();
   };
+  const remove = async () => {
+    await api.act('DELETE', path, undefined, { 'if-match': `"${revision}"` });
+    location.hash = crumb.href;
+  };
   const { active_version: active } = automation;
   return html`<${Main} title=${automation.name} crumb=${crumb} status=${html`<${Status} of=${automation.status} />`}
     acts=${html`<${Acts} automation=${automation} shown=${shown} role=${role} slug=${slug} act=${act} busy=${busy} ready=${version.data?.version === shown} />`}>
@@ -67,6 +72,7 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
         ${error && html`<${Failed} what="The automation" error=${error} at=${at} again=${live.again} />`}
         <${Problem} of=${of === shown && problem} />
         ${just && html`<div class="say" role="status" data-saved=${shown}><${Icon} name="ok" /><p><b>Version ${shown} is saved.</b> ${automation.active_version === null ? 'Nothing starts it' : `Version ${automation.active_version} stays the active one`} until this version is activated.</p></div>`}
+        ${query.run && html`<${ManualRun} key=${shown} automation=${automation} version=${shown} api=${api} slug=${slug} role=${role} close=${addressOf({ slug, page: 'automations', id, query: { version: shown } })} />`}
         <${Notes} automation=${automation} slug=${slug} />
         <section aria-labelledby="h-flow"><h2 id="h-flow">Version ${shown}</h2>
           ${version.data ? html`<${Flow} definition=${version.data.definition} diagnostics=${told} name=${`version ${shown}`} />`
@@ -78,6 +84,8 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
         ${active !== null && active !== shown && html`<${Diff} path=${path} api=${api} from=${Math.min(active, shown)} to=${Math.max(active, shown)} />`}
         <${Memory} path=${path} api=${api} role=${role} />
         <${Limits} quotas=${automation.quotas} />
+        <section><${Sure} id="delete-automation" word="Delete automation…" title=${`Delete ${automation.name}?`} yes="Delete" refused=${refused} does=${remove}>
+          <p>Its versions and its memory are deleted with it, and this cannot be undone. A run that is under way ends before its next effect. Its runs stay listed.</p><//></section>
       </aside>
     </div>
   <//>`;
@@ -90,12 +98,12 @@ function Acts({ automation, shown, role, slug, act, busy, ready }) {
   const step = stepTo(automation, shown);
   const refused = whyNot(role, 'admin');
   const mayEdit = may(role, 'member');
-  const reason = mayEdit ? refused : `Editing needs the role member, and activating the role admin; you are a ${role}. Ask an owner for one.`;
+  const reason = mayEdit ? refused : `Running and editing need the role member, and activating the role admin; you are a ${role}. Ask an owner for one.`;
   const why = refused ? 'why-not' : null;
   return html`${reason && html`<span class="quiet small" id="why-not">${reason}</span>`}
     ${mayEdit
-      ? html`<a class="btn" id="edit-automation" href=${addressOf({ slug, page: 'automations', id, query: { edit: 1 } })}>${isKept(draftOf(slug, id)) ? 'Go on editing' : 'Edit'}</a>`
-      : html`<button type="button" class="btn" id="edit-automation" aria-disabled="true" aria-describedby=${why}>Edit</button>`}
+      ? html`<a class="btn" id="run" href=${addressOf({ slug, page: 'automations', id, query: { version: shown, run: 1 } })}>Run…</a><a class="btn" id="edit-automation" href=${addressOf({ slug, page: 'automations', id, query: { edit: 1 } })}>${isKept(draftOf(slug, id)) ? 'Go on editing' : 'Edit'}</a>`
+      : html`<button type="button" class="btn" id="run" aria-disabled="true" aria-describedby=${why}>Run…</button><button type="button" class="btn" id="edit-automation" aria-disabled="true" aria-describedby=${why}>Edit</button>`}
     ${status === 'active' && html`<button type="button" class="btn" id="pause" aria-disabled=${refused || busy ? 'true' : null} aria-describedby=${why} onClick=${() => act('pause')}>Pause</button>`}
     ${step && html`<button type="button" class="btn main" id=${step} aria-disabled=${refused || busy || !ready ? 'true' : null} aria-describedby=${why} onClick=${() => ready && act(WORDS[step][0])}>${WORDS[step][1]} ${shown}</button>`}`;
 }

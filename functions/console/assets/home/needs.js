@@ -16,7 +16,7 @@ export function needsOf({ approvals, paused, runs, calls, failures, usage, nameO
     id: item.id, status: 'pending', word: 'Approval', title: [wordsOf(item.tool), recipientsIn(item)].filter(Boolean).join(' to '),
     why: `${nameOf(item.automation_id)} asks${item.reason ? `: “${item.reason}”` : '.'}`, until: item.expires_at, page: 'approvals', to: item.id, act: 'Decide',
   }));
-  const failed = grouped(failures.filter(({ execution }) => recent(execution.started_at))).map(([{ call, execution, tool }, count]) => ({
+  const failed = grouped(failures.filter(({ execution }) => recent(execution.started_at)), ({ execution: { call_id: call, tool_id: tool, status, error } }) => [call, tool, status, error]).map(([{ call, execution, tool }, count]) => ({
     id: execution.id, status: execution.status, word: execution.status === 'failed' ? 'Tool failed' : null, title: `${tool}${count > 1 ? `, in ${count} calls` : call ? `, in the call of ${callerOf(call)}` : ''}`,
     why: execution.error ?? '', at: execution.started_at, act: 'See request',
     ...(execution.call_id ? { page: 'calls', to: execution.call_id, query: { execution: execution.id } } : { page: 'executions', to: execution.id, query: { tool: execution.tool_id } }),
@@ -25,13 +25,14 @@ export function needsOf({ approvals, paused, runs, calls, failures, usage, nameO
     id: `claims-${call.id}`, status: 'unproven', word: 'Unproven', title: `In the call of ${callerOf(call)}`, why: unprovenOf(call),
     at: call.ended_at ?? call.created_at, page: 'calls', to: call.id, act: 'See call',
   }));
-  const broken = runs.filter((run) => recent(run.created_at)).map((run) => ({
-    id: run.id, status: run.status, word: 'Run', title: nameOf(run.automation_id), why: run.error ?? reasonOf(run),
+  const open = runs.filter((run) => recent(run.created_at) && !run.retried_by);
+  const broken = grouped(open, ({ id, automation_id: automation, status, error }) => [id, automation, status, error]).map(([run, count]) => ({
+    id: run.id, status: run.status, word: 'Run', title: `${nameOf(run.automation_id)}${count > 1 ? `, in ${count} runs` : ''}`, why: run.error ?? reasonOf(run),
     at: run.finished_at ?? run.created_at, page: 'runs', to: run.id, act: 'See run',
   }));
   const stopped = paused.map((automation) => ({
     id: automation.id, status: 'paused', word: 'Paused', title: automation.name, why: automation.pause_reason ?? 'Somebody paused it.', at: automation.updated_at,
-    page: 'runs', to: automation.paused_by_run, query: automation.paused_by_run ? {} : { automation_id: automation.id }, act: automation.paused_by_run ? 'See run' : 'See runs',
+    ...(automation.paused_by_run ? { page: 'runs', to: automation.paused_by_run, act: 'See run' } : { page: 'automations', to: automation.id, act: 'See automation' }),
   }));
   const near = budgetsOf(usage).filter(({ share }) => share >= NEAR).map((budget) => ({
     id: budget.id, status: 'limited', word: 'Near limit', title: `${budget.word}: ${budget.used} of ${budget.limit}`, why: budget.beyond, until: budget.until, page: 'usage', to: null, act: 'See usage',
@@ -43,16 +44,16 @@ function reasonOf({ status, actions_failed: failed }) {
   return status.endsWith('_limit') ? `It ended at its ${status.replace('_', ' ')}.` : `${failed} of its actions failed.`;
 }
 
-/** One need per tool, status and error: the newest failure, and the number of calls. */
-function grouped(failures) {
+/** One need per `key`: the newest failure, and the number of calls or runs. `told` gives `[id, ...key]`. */
+function grouped(failures, told) {
   const groups = new Map();
   for (const failure of failures) {
-    const { tool_id: tool, status, error } = failure.execution;
-    const key = `${tool} ${status} ${error}`;
-    const [newest, calls] = groups.get(key) ?? [failure, new Set()];
-    groups.set(key, [newest, calls.add(failure.execution.call_id)]);
+    const [id, ...parts] = told(failure);
+    const key = parts.join(' ');
+    const [newest, ids] = groups.get(key) ?? [failure, new Set()];
+    groups.set(key, [newest, ids.add(id)]);
   }
-  return [...groups.values()].map(([newest, calls]) => [newest, calls.size]);
+  return [...groups.values()].map(([newest, ids]) => [newest, ids.size]);
 }
 
 /** The last 24 hours, oldest first: `{from, count, failed}`; `since` is the beginning of the known hours. */

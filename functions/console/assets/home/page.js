@@ -35,7 +35,7 @@ async function read(api) {
   const [approvals, automations, runs, calls, failed, tools, usage] = await Promise.all([
     waitingIn(api),
     api.read('automations', { limit: 200 }),
-    api.read('runs', { failed: true, limit: 50, ...since }),
+    api.read('runs', { failed: true, dry_run: false, limit: 50, ...since }),
     api.read('calls', { limit: MOST, ...since }),
     api.read('executions', { failed: true, limit: 100, ...since }),
     api.read('tools', { limit: 200 }),

@@ -13,16 +13,17 @@ const NEW = 'new';
 
 /**
  * `title` names the place, `one` a thing, `path` the routes, `detail` draws a thing and takes `{item, again, gone, refused}`. `make` is the
- * form of a new one, or null where nothing is made; `onMade` may say something about it once.
+ * form of a new one, or null where nothing is made; `onMade` may say something about it once. `query` is the
+ * list's; `find(id, shown)` reads a thing that has no route of its own.
  */
-export function Collection({ told, page, title, one, path = page, icon, columns, empty, make, detail, note = null }) {
+export function Collection({ told, page, title, one, path = page, query = {}, find = null, icon, columns, none = `No ${title.toLowerCase()} yet`, empty, make, detail, note = null }) {
   const { api, slug, role, at } = told;
-  const rows = useRows(`${slug} ${page}`, (cursor) => api.read(path, { limit: 50, cursor }));
-  const hrefOf = (id) => addressOf({ slug, page, id });
-  const back = addressOf({ slug, page });
+  const rows = useRows(`${slug} ${page} ${JSON.stringify(query)}`, (cursor) => api.read(path, { limit: 50, cursor, ...query }));
+  const hrefOf = (id) => addressOf({ slug, page, id, query: at.query });
+  const back = hrefOf(null);
   const refused = whyNot(role, 'admin');
   const add = `Add ${one}`;
-  const nothing = html`<${Nothing} icon=${icon} title=${`No ${title.toLowerCase()} yet`}><p class="quiet">${empty}</p>${make && html`<a class="btn" href=${hrefOf(NEW)}>${add}</a>`}<//>`;
+  const nothing = html`<${Nothing} icon=${icon} title=${none}><p class="quiet">${empty}</p>${make && html`<a class="btn" href=${hrefOf(NEW)}>${add}</a>`}<//>`;
   const made = (item, here) => {
     make.onMade?.(item);
     rows.add(item);
@@ -38,15 +39,15 @@ export function Collection({ told, page, title, one, path = page, icon, columns,
       <aside class="pane" aria-label=${add.slice(4)}>
         ${at.id && html`<section class="panehead"><a class="crumb" data-close href=${back}>${title}</a></section>`}
         ${at.id === NEW && make ? html`<section><h2>${add}</h2><${SavedForm} of=${`${slug} ${page}`} name=${page} refused=${refused} save=${add} send=${(value) => api.act('POST', path, value)} onSaved=${made} ...${make} /></section>`
-          : at.id ? html`<${One} key=${at.id} id=${at.id} one=${one} icon=${icon} path=${path} api=${api} slug=${slug} back=${back} detail=${(item, again) => detail({ item, again: () => (again(), rows.again()), gone, refused })} />`
+          : at.id ? html`<${One} key=${at.id} id=${at.id} one=${one} icon=${icon} path=${path} api=${api} find=${find && ((id) => find(id, rows.items))} slug=${slug} back=${back} detail=${(item, again) => detail({ item, again: () => (again(), rows.again()), gone, refused })} />`
           : html`<section><p class="quiet">Choose ${one} to see it here.</p></section>`}
       </aside>
     </div>
   <//>`;
 }
 
-function One({ id, one, icon, path, api, slug, back, detail }) {
-  const { data, error, again } = useLive(`${slug} ${id}`, () => api.read(`${path}/${encodeURIComponent(id)}`));
+function One({ id, one, icon, path, api, find, slug, back, detail }) {
+  const { data, error, again } = useLive(`${slug} ${id}`, () => find?.(id) ?? api.read(`${path}/${encodeURIComponent(id)}`));
   if (data) return detail(data, again);
   const gone = error instanceof Refused && error.status === 404;
   if (gone) return html`<${Nothing} icon=${icon} title="It is not there"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${back}>See all</a><//>`;

@@ -87,18 +87,28 @@ export class Entrance {
         history.replaceState(null, '', addressOf({ slug: known.slug, page, id, query }));
       }
       this.#state.set({ phase: 'inside', organization: known.slug, role: known.role, notice: null, hash: location.hash });
+      if (slug && sessionStorage.getItem(ORGANIZATIONS) === null) this.#others();
     } catch (error) {
       if (entry !== this.#entries || (before && error instanceof Unreachable)) return;
       this.#refused(error, slug);
     }
   }
 
+  /** An address that names an organization does not tell whether there are others: a request that names none does. */
+  async #others() {
+    const organizations = await this.#api.within(null).membership().then(({ slug }) => [slug], organizationsIn);
+    // Nobody may be inside any more.
+    if (organizations && this.#state.get().phase === 'inside') this.#know({ organizations });
+  }
+
+  #know({ organizations, ...changes }) {
+    sessionStorage.setItem(ORGANIZATIONS, organizations.join(' '));
+    this.#state.set({ organizations, ...changes });
+  }
+
   #refused(error, slug) {
     const organizations = organizationsIn(error);
-    if (organizations) {
-      sessionStorage.setItem(ORGANIZATIONS, organizations.join(' '));
-      return this.#state.set({ phase: 'choosing', organizations });
-    }
+    if (organizations) return this.#know({ phase: 'choosing', organizations });
     if (error instanceof SignInNeeded) {
       return this.#session.leave({ problem: error.message });
     }

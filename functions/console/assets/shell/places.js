@@ -14,6 +14,7 @@ export const PLACES = [
   { page: 'tools', word: 'Tools', icon: 'tool', key: 't', open: styled(() => import('../tools/page.js')) },
   { page: 'agents', word: 'Agents', icon: 'agent', key: 'i', open: styled(() => import('../agents/page.js')) },
   { page: 'numbers', word: 'Phone numbers', icon: 'call', key: 'n', open: styled(() => import('../numbers/page.js')) },
+  { page: 'donotcall', word: 'Do not call', icon: 'stop', key: 'd', open: styled(() => import('../donotcall/page.js')) },
   { page: 'knowledge', word: 'Knowledge', icon: 'book', key: 'b', open: styled(() => import('../knowledge/page.js')) },
   { page: 'services', word: 'Services', icon: 'plug', key: 's', open: styled(() => import('../services/page.js')) },
   { page: 'hooks', word: 'Hooks', icon: 'hook', key: 'o', open: styled(() => import('../hooks/page.js')) },
