@@ -62,7 +62,11 @@ impl Transfer {
     }
 
     async fn asked(&self) -> Answer {
-        let call = self.world.call(&self.tool, json!({"summary": "Ana asks about invoice 42."}));
+        self.asked_with("Ana asks about invoice 42.").await
+    }
+
+    async fn asked_with(&self, summary: &str) -> Answer {
+        let call = self.world.call(&self.tool, json!({"summary": summary}));
         self.world.call_tool(&ToolCall { call_id: Some(self.id.clone()), ..call }).await
     }
 
