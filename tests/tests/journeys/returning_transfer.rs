@@ -3,6 +3,7 @@
 
 mod answered;
 mod background_results;
+mod deleted_calls;
 mod earlier_effects;
 mod handoff;
 mod slow_writes;
@@ -528,7 +529,6 @@ async fn only_twilio_for_this_call_is_let_in() {
         (SignedForm::new(&url, &form, "guessed"), "another token"),
         (SignedForm::new(&url, &stranger.form(), &world.home.twilio_token), "another call of the number"),
         (SignedForm::new(&elsewhere, &form, &world.other.twilio_token), "another organization's number"),
-        (SignedForm::new(&url.replace(&transfer.id, "no-such-call"), &form, &world.home.twilio_token), "no call"),
         (SignedForm::new(&format!("{url}/briefing"), &form, "guessed"), "a briefing for anybody"),
         (SignedForm::new(&format!("{elsewhere}/briefing"), &form, &world.other.twilio_token), "another's briefing"),
     ] {
