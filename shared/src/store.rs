@@ -66,7 +66,7 @@ pub use knowledge_bases::KnowledgeBases;
 pub use knowledge_entries::{EntryPlace, KnowledgeEntries, LARGEST_LOAD};
 pub use lease::Lease;
 pub use organization_members::{OrganizationMembers, least_role_to_change};
-pub use organizations::Organizations;
+pub use organizations::{CheckedWith, Organizations};
 pub use phone_numbers::{NUMBER_IS_REGISTERED, PhoneNumbers};
 pub use quotas::{Counted, Quotas, Room, Taken, Window};
 pub use reissues::Reissues;

@@ -73,8 +73,8 @@ impl Given for AssistantId {
 /// Register an assistant as an agent
 ///
 /// The assistant must exist at VAPI, in the organization's account there: its own if it has stored a key, else the
-/// platform's. An assistant that any organization has registered is refused with 409. Without a name the agent has the
-/// assistant's.
+/// platform's. An assistant that any organization has registered is refused with 409, and so is one that comes during a change
+/// of the account. Without a name the agent has the assistant's.
 ///
 /// In the platform's account, which organizations share, an assistant is registered only with proof that it is the
 /// organization's: the first request is answered with 422, and the problem of `external_assistant_id` says which text
@@ -95,6 +95,7 @@ async fn register_agent(deps: &Deps, asked: &Asked<'_>, body: Sent<NewAgent>) ->
     let organization = asked.organization();
     let NewAgent { name, external_assistant_id: AssistantId(assistant) } = body.read()?;
     let external_assistant_id = assistant.hyphenated().to_string();
+    let checked = deps.accounts.checked_with(organization).await?;
     let own = deps.accounts.own(organization, KeyService::Vapi).await?;
     let is_shared = own.is_none();
     let account = match own {
@@ -120,7 +121,7 @@ async fn register_agent(deps: &Deps, asked: &Asked<'_>, body: Sent<NewAgent>) ->
         created_at: now,
         updated_at: now,
     };
-    deps.agents.create(&agent).await?;
+    deps.agents.create(&agent, checked).await?;
     Ok(Created(agent))
 }
 

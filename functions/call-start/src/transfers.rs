@@ -50,7 +50,8 @@ impl Asks for Rang {
 ///
 /// Twilio requests it for a caller whose call a `transfer_call` with `if_unanswered` moved: first, and after each destination
 /// rang. The next destination rings. When the last one did not answer, the answer is the `TwiML` of a new call with the same
-/// agent, or a sentence and the end of the call. It is let in as an incoming call is.
+/// agent, or a sentence and the end of the call. If the call was deleted meanwhile, the answer is the number's fallback. It is
+/// let in as an incoming call is.
 #[operation(POST "/api/phone-number/{id}/transfers/{call}", by(twilioSignature), also(403), resource(RingNext), throttle(Twilio), answers(describe_twiml))]
 pub(crate) async fn ring_next(
     deps: &Deps,
@@ -75,10 +76,9 @@ pub(crate) async fn ring_next(
         let number = admitted(deps, number, &incoming, request).await?;
         let row = row?.and_then(|row| row.for_owner(number.organization_id));
         let ours = |row: &Call| row.phone_number_id == Some(number.id) && row.call_sid.as_deref() == Some(sid);
-        let row = row.filter(ours).ok_or_else(twilio_request::refused)?;
-        Ok((number, row))
+        if row.as_ref().is_some_and(|row| !ours(row)) { Err(twilio_request::refused()) } else { Ok((number, row)) }
     };
-    let (number, call) = match moved.await {
+    let (number, row) = match moved.await {
         Ok(moved) => moved,
         Err(error) => {
             release(deps, claim).await;
@@ -89,15 +89,20 @@ pub(crate) async fn ring_next(
         Ok(Claim::Mine(ticket)) => Some(ticket),
         Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
         Ok(Claim::Completed(_) | Claim::Unknown { .. }) => {
-            tracing::warn!(call.id = %call.id, "a late repetition of an unanswered request about a transfer was ignored");
+            tracing::warn!(call.id = %call, "a late repetition of an unanswered request about a transfer was ignored");
             return Ok(Reply::twiml(fallback(&number, &incoming)));
         }
         // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
         Ok(Claim::Running) => None,
         Err(outage) => {
-            tracing::error!(call.id = %call.id, "a transfer could not be claimed: {}", error::chain(&outage));
+            tracing::error!(call.id = %call, "a transfer could not be claimed: {}", error::chain(&outage));
             None
         }
+    };
+    let Some(call) = row else {
+        let twiml = without_row(&number, &call, &incoming, request);
+        record(deps, ticket, &twiml, aside(writes_until)).await;
+        return Ok(Reply::twiml(twiml));
     };
     let line = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline };
     let Step { twiml, progress, returns_in } = line.step(rang).await;
@@ -131,11 +136,15 @@ pub(crate) async fn brief_callee(
             return Err(twilio_request::refused());
         }
         let row = row?.and_then(|row| row.for_owner(number.organization_id));
-        let row = row.filter(|row| row.phone_number_id == Some(number.id)).ok_or_else(twilio_request::refused)?;
-        Ok((number, row))
+        match row {
+            Some(row) if row.phone_number_id != Some(number.id) => Err(twilio_request::refused()),
+            row => Ok((number, row)),
+        }
     };
     match briefing.await {
-        Ok((number, call)) => {
+        // The row was deleted during the transfer.
+        Ok((_, None)) => Ok(Reply::twiml(twiml::sentence(None))),
+        Ok((number, Some(call))) => {
             if twilio_request::field(request, "CallStatus").as_deref() == Some("in-progress") {
                 note_answer(deps, &call, rang.0.map_or(0, |Rang(rang)| rang)).await;
             }
@@ -150,6 +159,22 @@ pub(crate) async fn brief_callee(
             Ok(Reply::twiml(twiml::sentence(None)))
         }
     }
+}
+
+/// The row was deleted during the transfer, and the caller is on the line.
+fn without_row(number: &PhoneNumber, call: &CallId, incoming: &Incoming, request: &Request) -> String {
+    if dial_outcome(request) == Some(TransferOutcome::Answered) {
+        return twiml::hang_up(None);
+    }
+    tracing::error!(call.id = %call, "a transferred call has no row any more");
+    telemetry::call_answered("fallback");
+    fallback(number, incoming)
+}
+
+/// Of the destination that rang last.
+fn dial_outcome(request: &Request) -> Option<TransferOutcome> {
+    let status = twilio_request::field(request, "DialCallStatus")?;
+    Some(TransferOutcome::of_dial(&status, twilio_request::field(request, "DialBridged").as_deref()))
 }
 
 /// The callee waits meanwhile.
@@ -217,9 +242,7 @@ impl Line<'_> {
         for _ in known..rang {
             transfer.ring(Timestamp::now());
         }
-        let status = twilio_request::field(self.request, "DialCallStatus").filter(|_| rang > 0);
-        let bridged = twilio_request::field(self.request, "DialBridged");
-        let outcome = status.as_deref().map(|status| TransferOutcome::of_dial(status, bridged.as_deref()));
+        let outcome = dial_outcome(self.request).filter(|_| rang > 0);
         if self.caller_left() {
             let outcome = outcome.filter(|outcome| *outcome == TransferOutcome::Answered);
             transfer.end(outcome.unwrap_or(TransferOutcome::CallerHungUp), Timestamp::now(), None);

@@ -95,8 +95,8 @@ impl<'a> Say<'a> {
     }
 
     fn twiml(self) -> String {
-        let language = self.language.map(|language| format!(r#" language="{}""#, escape(language)));
-        format!("<Say{}>{}</Say>", language.unwrap_or_default(), escape(self.text))
+        let language = self.language.map(|language| format!(r#" language="{}""#, escaped(language)));
+        format!("<Say{}>{}</Say>", language.unwrap_or_default(), escaped(self.text))
     }
 }
 
@@ -132,17 +132,17 @@ pub struct Dial<'a> {
 impl Dial<'_> {
     pub fn twiml(&self) -> String {
         let caller_id = caller_id_attribute(self.caller_id);
-        let answered = escape(self.answered);
+        let answered = escaped(self.answered);
         let url = if self.briefs {
             format!(r#" url="{answered}""#)
         } else {
             format!(r#" statusCallback="{answered}" statusCallbackEvent="answered""#)
         };
         let to = match self.to {
-            DialDestination::Number(number) => format!("<Number{url}>{}</Number>", escape(number.as_str())),
-            DialDestination::Sip(uri) => format!("<Sip{url}>{}</Sip>", escape(uri)),
+            DialDestination::Number(number) => format!("<Number{url}>{}</Number>", escaped(number.as_str())),
+            DialDestination::Sip(uri) => format!("<Sip{url}>{}</Sip>", escaped(uri)),
         };
-        let (action, seconds) = (escape(self.action), self.seconds);
+        let (action, seconds) = (escaped(self.action), self.seconds);
         response(&format!(r#"<Dial action="{action}" method="POST" timeout="{seconds}"{caller_id}>{to}</Dial>"#))
     }
 }
@@ -157,6 +157,12 @@ pub fn hang_up(text: Option<Say<'_>>) -> String {
     response(&format!("{}<Hangup/>", text.map(Say::twiml).unwrap_or_default()))
 }
 
+/// XML 1.0 allows few control characters, and Twilio refuses a document with any other (12100).
+fn escaped(text: &str) -> String {
+    let refused = |letter: char| matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+    escape(text.replace(refused, " ")).into_owned()
+}
+
 fn response(verbs: &str) -> String {
     format!(r#"<?xml version="1.0" encoding="UTF-8"?><Response>{verbs}</Response>"#)
 }
@@ -169,7 +175,7 @@ pub fn caller_id<'a>(caller: &str, called: &'a E164) -> Option<&'a E164> {
 }
 
 fn caller_id_attribute(number: Option<&E164>) -> String {
-    number.map(|number| format!(r#" callerId="{}""#, escape(number.as_str()))).unwrap_or_default()
+    number.map(|number| format!(r#" callerId="{}""#, escaped(number.as_str()))).unwrap_or_default()
 }
 
 /// The fallback when VAPI cannot take the call: dials the fallback number, or says a sentence.
@@ -179,7 +185,7 @@ pub fn fallback(number: Option<&E164>, caller_id: Option<&E164>, sentence: Optio
         language: None,
     };
     let Some(number) = number else { return hang_up(sentence.or(Some(apology))) };
-    response(&format!("<Dial{}>{}</Dial>", caller_id_attribute(caller_id), escape(number.as_str())))
+    response(&format!("<Dial{}>{}</Dial>", caller_id_attribute(caller_id), escaped(number.as_str())))
 }
 
 #[cfg(test)]
@@ -260,6 +266,18 @@ mod tests {
         for other in ["<Response/>", "OK", ""] {
             assert_eq!(with_sentence(other, Say { text: "x", language: None }), other);
         }
+    }
+
+    #[test]
+    fn a_character_that_xml_forbids_is_a_space() {
+        let heard = |letter: char| sentence(Some(Say { text: &format!("a{letter}b"), language: None }));
+        for letter in ('\0'..' ').chain(['\u{fffe}', '\u{ffff}']).filter(|letter| !"\t\n\r".contains(*letter)) {
+            assert!(heard(letter).contains("<Say>a b</Say>"), "{letter:?}");
+        }
+        for letter in ['\t', '\n', '\u{7f}', '\u{d7ff}', '\u{fffd}', '\u{10ffff}'] {
+            assert!(heard(letter).contains(letter), "{letter:?}");
+        }
+        assert!(heard('\r').contains("a&#13;b"));
     }
 
     #[test]

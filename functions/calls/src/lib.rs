@@ -155,8 +155,9 @@ async fn get_call_receipt(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Res
 /// Delete a call
 ///
 /// Deletes the call, the executions in it and the event of its end. Runs that this event began stay: delete them, or erase the
-/// caller's number. Later events of a live call create new records. A 409 says that there was too little time for all of it: send the
-/// request again.
+/// caller's number. A live call goes on: its later tools create new records, a caller's wish for no more calls is not noted,
+/// and an unanswered transfer ends with the number's fallback. A 409 says that there was too little time for all of it: send
+/// the request again.
 ///
 /// - 204: It is gone.
 #[operation(DELETE "/api/{slug}/calls/{id}", Admin, also(409), tag("privacy"))]

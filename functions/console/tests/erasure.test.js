@@ -29,3 +29,18 @@ test('an erasure ends when its page is left', async () => {
   await settled();
   assert.deepEqual(asked.map(([, , { cursor }]) => cursor), [undefined, '1']);
 });
+
+test('a call that is not over is named with the next step', async () => {
+  aPage();
+  const answer = { ...more(null), calls_under_way: ['call-1'] };
+  render(html`<${View} api=${{ act: async () => answer }} slug="acme" role="owner" />`, document.body);
+  await settled();
+  for (const id of ['erase-number', 'erase-again']) {
+    document.body.at(id).fire('input', { value: '+14155550101' });
+    await settled();
+  }
+  document.body.all(({ localName }) => localName === 'form')[0].fire('submit');
+  await settled();
+  assert.match(document.body.textContent, /A call with this number is not over\. Wait for the end, then delete once more: call 1/);
+  assert.doesNotMatch(document.body.textContent, /It is not complete/);
+});

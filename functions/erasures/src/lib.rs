@@ -14,7 +14,7 @@ use shared::{
     declared::Body,
     described::Described,
     http::{Access, Asked, Sent, Shown, operation},
-    models::{E164, RunId},
+    models::{CallId, E164, RunId},
     platform::Parts,
     store::{Erased, Erasure, ErasureCursor},
 };
@@ -41,6 +41,8 @@ struct NumberErasedView {
     phone_number: String,
     /// Rows per table; a run with all its steps counts as one, and so does a conversation.
     deleted: Erased,
+    /// Calls from or to the number that are not over.
+    calls_under_way: Vec<CallId>,
     /// Runs that name the number and are not over.
     runs_under_way: Vec<RunId>,
     /// Whether everything found was deleted, since the first request without a cursor.
@@ -59,9 +61,10 @@ struct NumberErasedView {
 /// be found by a number.
 ///
 /// It takes the time that there is. Until `complete`, send the request again, with `next_cursor` as `cursor` if there is
-/// one: it goes on where it stopped. A run that names the number and is not over is not deleted, and the answers after it
-/// are not `complete`: cancel those in `runs_under_way` and then send the request once more, without a cursor. Repeating
-/// it does no harm.
+/// one: it goes on where it stopped. A run that names the number and is not over is not deleted, nor is the record of a call
+/// that is not over, and the answers after it are not `complete`: cancel those in `runs_under_way`, wait for the end of those
+/// in `calls_under_way`, and then send the request once more, without a cursor. A call counts as over twelve hours after it
+/// began. Repeating it does no harm.
 ///
 /// - 200: The numbers of deleted records.
 ///
@@ -73,7 +76,7 @@ struct NumberErasedView {
 /// ```
 /// ```json,200
 /// {"phone_number": "+…01", "deleted": {"calls": 3, "executions": 7, "runs": 1, "events": 2, "threads": 1, "remembered": 0},
-///  "runs_under_way": [], "complete": true, "next_cursor": null}
+///  "calls_under_way": [], "runs_under_way": [], "complete": true, "next_cursor": null}
 /// ```
 #[operation(POST "/api/{slug}/erasures", Admin, resource(Erasures))]
 async fn erase_number(deps: &Deps, asked: &Asked<'_>, body: Sent<ErasureOfNumber>) -> Result<Shown<NumberErasedView>> {
@@ -93,6 +96,7 @@ async fn erase_number(deps: &Deps, asked: &Asked<'_>, body: Sent<ErasureOfNumber
     Ok(Shown(NumberErasedView {
         phone_number: phone_number.masked(),
         deleted: erased,
+        calls_under_way: done.calls_under_way,
         runs_under_way: done.runs_under_way,
         complete,
         next_cursor: done.next.map(|next| next.to_string()),

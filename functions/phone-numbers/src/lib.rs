@@ -26,7 +26,7 @@ use shared::{
         AgentId, E164, Intent, KeyService, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp,
     },
     platform::Parts,
-    store::{Agents, DoNotCallList, NUMBER_IS_REGISTERED, Page, PhoneNumbers},
+    store::{Agents, CheckedWith, DoNotCallList, NUMBER_IS_REGISTERED, Page, PhoneNumbers},
 };
 
 use uuid::Uuid;
@@ -197,7 +197,7 @@ async fn register(
         deps.phone_numbers.by_number(&number),
     );
     // Only a caller who has proved ownership learns that the number is registered. A row written by hand has no guard item.
-    checked?;
+    let checked = checked?;
     if present?.is_some() {
         return Err(Error::Conflict(NUMBER_IS_REGISTERED.into()));
     }
@@ -219,7 +219,7 @@ async fn register(
         updated_at: now,
     };
     let secret = secret_intent(organization, id, &row.credentials_secret, deadline);
-    let write = deps.phone_numbers.create(&row, secret.id);
+    let write = deps.phone_numbers.create(&row, secret.id, checked);
     deps.secrets.store(&secret, &account.to_secret(), write).await.map_err(no_agent)?;
     Ok(row)
 }
@@ -241,7 +241,7 @@ async fn update(
         account: account.as_ref(),
         at_vapi: change.vapi_phone_number_id.given().copied(),
     };
-    check(deps, organization, named, &before.number, deadline).await?;
+    let checked = check(deps, organization, named, &before.number, deadline).await?;
     let mut after = PhoneNumber {
         label: change.label.0.map_or_else(|| before.label.clone(), |label| label.0),
         agent_id: change.agent_id.after(before.agent_id),
@@ -256,14 +256,15 @@ async fn update(
         return Err(Error::invalid("wait_ms", NO_VARIABLES));
     }
     let Some(account) = account else {
-        deps.phone_numbers.update(organization, &before, &mut after, None, None).await.map_err(no_agent)?;
+        let write = deps.phone_numbers.update(organization, &before, &mut after, None, None, checked);
+        write.await.map_err(no_agent)?;
         return Ok(after);
     };
     let name = format!("{}/{}", secret_name(deps, id), SecretId::generate());
     let made = secret_intent(organization, id, &name, deadline);
     let left = own_secret(deps, &before).map(|old| secret_intent(organization, id, old, deadline));
     after.credentials_secret.clone_from(&name);
-    let write = deps.phone_numbers.update(organization, &before, &mut after, Some(made.id), left.as_ref());
+    let write = deps.phone_numbers.update(organization, &before, &mut after, Some(made.id), left.as_ref(), checked);
     deps.secrets.store(&made, &account.to_secret(), write).await.map_err(no_agent)?;
     deps.phone_numbers.wait_for_index(&before.number, Some(&name)).await;
     if let Some(left) = left {
@@ -296,14 +297,14 @@ struct Named<'a> {
 }
 
 /// Checks that the references exist: the agent here, the number in the Twilio account and under its id at VAPI. All problems
-/// are named at once.
+/// are named at once. The VAPI key is that with which the number was found.
 async fn check(
     deps: &Deps,
     organization: OrganizationId,
     Named { agent, account, at_vapi }: Named<'_>,
     number: &E164,
     deadline: Deadline,
-) -> Result<()> {
+) -> Result<Option<CheckedWith>> {
     let agent = async {
         match agent {
             Some(agent) => deps.agents.get(organization, agent).await.map(drop),
@@ -316,13 +317,13 @@ async fn check(
             None => Ok(NumberStatus::Owner),
         }
     };
-    let at_vapi = async {
+    let found = async {
         match at_vapi {
-            Some(id) => is_number_at_vapi(deps, organization, id, number, deadline).await,
-            None => Ok(true),
+            Some(id) => found_at_vapi(deps, organization, id, number, deadline).await,
+            None => Ok(None),
         }
     };
-    let (agent, standing, at_vapi) = join!(agent, standing, at_vapi);
+    let (agent, standing, found) = join!(agent, standing, found);
     let mut problems = Problems::default();
     match agent.map_err(no_agent) {
         Err(Error::Invalid(agent)) => agent.iter().for_each(|wrong| problems.add(&wrong.field, &wrong.problem)),
@@ -339,26 +340,28 @@ async fn check(
             problems.add("twilio.api_key_secret", "was refused by Twilio: the key is not one of this account");
         }
     }
-    if !at_vapi? {
+    let found = found?;
+    if at_vapi.is_some() && found.is_none() {
         problems.add(
             "vapi_phone_number_id",
             "is not VAPI's id of this number; GET /phone-number at VAPI lists the ids, with the key of the account that this \
              organization uses",
         );
     }
-    problems.into_result(Some(()))
+    problems.into_result(Some(found))
 }
 
-/// Whether VAPI's number with this id is this number. The caller has proved ownership of the number at Twilio, which also
+/// The VAPI key, if VAPI's number with this id is this number. The caller has proved ownership of the number at Twilio, which also
 /// counts in the shared VAPI account. Some numbers at VAPI do not show their digits: those are accepted in an organization's
 /// own account only.
-async fn is_number_at_vapi(
+async fn found_at_vapi(
     deps: &Deps,
     organization: OrganizationId,
     id: Uuid,
     number: &E164,
     deadline: Deadline,
-) -> Result<bool> {
+) -> Result<Option<CheckedWith>> {
+    let checked = deps.accounts.checked_with(organization).await?;
     let own = deps.accounts.own(organization, KeyService::Vapi).await?;
     let is_shared = own.is_none();
     let account = match own {
@@ -366,10 +369,11 @@ async fn is_number_at_vapi(
         None => deps.accounts.platform_vapi().await?,
     };
     let found = deps.vapi.phone_number(&account, &id.hyphenated().to_string(), deadline).await?;
-    Ok(found.is_some_and(|found| match found.number {
+    let is_it = found.is_some_and(|found| match found.number {
         Some(theirs) => theirs.parse().ok().as_ref() == Some(number),
         None => !is_shared,
-    }))
+    });
+    Ok(is_it.then_some(checked))
 }
 
 /// Another organization's agent, and a deleted one, are not agents of the body's organization.

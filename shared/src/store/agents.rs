@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{
-    Cursor, Lease, Page,
+    CheckedWith, Cursor, Lease, Page,
     audit::Change,
     database::{Database, Item, id, number, text, texts},
+    organizations::{OTHER_ACCOUNT, registered},
     table::Table,
     write::{Refused, Write, transact, transact_unless_refused},
 };
@@ -61,15 +62,17 @@ impl Agents {
     /// Writes a new agent and the guard of its assistant in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if any organization has registered the assistant.
-    pub async fn create(&self, agent: &Agent) -> Result<()> {
+    /// [`Error::Conflict`] if any organization has registered the assistant, or the organization's VAPI account was changed.
+    pub async fn create(&self, agent: &Agent, checked: CheckedWith) -> Result<()> {
         let mut guard = guard(&agent.external_assistant_id);
         guard.insert("agent_id".into(), text(agent.id));
         let created = Change::of(Act::Created, Noun::Agent, agent.id).named(&agent.name);
         let row = self.table.put(agent)?.when("attribute_not_exists(#id)").audited(created)?;
         let guard = self.table.put_item(guard).when("attribute_not_exists(#id)");
-        transact(vec![row, guard]).await.map_err(|refused| match refused {
+        let noted = registered(&self.table, agent.organization_id, checked);
+        transact(vec![row, guard, noted]).await.map_err(|refused| match refused {
             Refused::Condition(0) => Error::internal("a new agent's id is taken"),
+            Refused::Condition(2) => Error::Conflict(OTHER_ACCOUNT.into()),
             refused => refused.or(
                 "this assistant is already registered, here (GET /api/{slug}/agents) or by another organization, which must first \
                  remove its agent",

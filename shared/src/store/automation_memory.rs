@@ -16,7 +16,6 @@ use super::{
     Cursor, Page,
     audit::Change,
     database::{Database, Item, from_item, id, key, number, rows, text},
-    deletion::OutOfTime,
     idempotency::RETENTION,
     table::Table,
     write::{Refused, Write, transact},
@@ -231,16 +230,11 @@ impl AutomationMemory {
         of.with([(":organization", text(organization)), (":automation", text(place(automation, "")))])
     }
 
-    pub(super) async fn delete_of(
-        &self,
-        organization: OrganizationId,
-        automation: AutomationId,
-        deadline: Deadline,
-    ) -> Result<Result<(), OutOfTime>> {
-        let mut keys = vec![place_of(organization, &automation.to_string())];
+    /// The deletions of an automation's values and of their number.
+    pub(super) async fn deletions(&self, organization: OrganizationId, automation: AutomationId) -> Result<Vec<Write>> {
         let values = self.of(organization, automation).attributes("#place").now().items().await?;
-        keys.extend(values.iter().filter_map(place_in).map(|place| place_of(organization, &place)));
-        self.table.delete_all(keys, deadline).await
+        let places = values.iter().filter_map(place_in).chain([automation.to_string()]);
+        Ok(places.map(|place| self.table.delete(place_of(organization, &place))).collect())
     }
 
     /// The keys of values on the next page whose key or value contains the number, and the cursor after it.

@@ -4,7 +4,7 @@
 //!   active automations that listen to events. Each change raises `revision`, conditional on the revision that was read.
 //! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, slice};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use super::{
     AutomationMemory, Cursor, Page,
     audit::Change,
     database::{Database, Item, from_item, id, is_of, key, number, rows, text, to_attribute},
+    deletion::LAST_CALL,
     table::{Table, wait_for_index},
     write::{Write, WriteResult, transact_unless_refused},
 };
@@ -66,6 +67,8 @@ pub struct Listening {
 /// Runs of other versions do not count for the active version.
 const OF_VERSION: &str = "#active_version = :version";
 const OF_AUTOMATION: &str = "#automation_id = :automation";
+/// A transaction takes 4 MB, and a row 400 kB at most.
+const DELETED_AT_ONCE: usize = 9;
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
 
 impl Automations {
@@ -371,10 +374,7 @@ impl Automations {
             let theirs = row.get("organization_id") == Some(&text(organization));
             return Err(if theirs { Error::Conflict(OVERTAKEN.into()) } else { Error::NotFound(WHAT) });
         }
-        if self.memory.delete_of(organization, automation, deadline).await?.is_err() {
-            return Err(Error::Conflict(LEFT.into()));
-        }
-        let mut keys: Vec<Item> = Vec::new();
+        let mut rows = self.memory.deletions(organization, automation).await?;
         let versions = self.of(organization, automation).now();
         versions
             .each_page(|items| {
@@ -383,12 +383,20 @@ impl Automations {
                         .map(|name| item.remove(name).map(|value| (name.to_owned(), value)));
                     parts.into_iter().flatten().collect::<Item>()
                 };
-                keys.extend(items.into_iter().map(key_of));
+                rows.extend(items.into_iter().map(key_of).map(|key| self.versions.delete(key)));
                 Ok(())
             })
             .await?;
-        if self.versions.delete_all(keys, deadline).await?.is_err() {
-            return Err(Error::Conflict(LEFT.into()));
+        // The same content has the same id: if another deletion finished first, the rows may belong to a new automation.
+        let deleting = self.automations.check(id(automation)).when("#deleting = :true").of(organization);
+        let deleting = deleting.with([(":true", AttributeValue::Bool(true))]);
+        for part in rows.chunks(DELETED_AT_ONCE) {
+            if deadline.remaining() < LAST_CALL {
+                return Err(Error::Conflict(LEFT.into()));
+            }
+            if !transact_unless_refused([slice::from_ref(&deleting), part].concat()).await? {
+                return Ok(());
+            }
         }
         let gone = self.automations.delete(id(automation)).when("#deleting = :true").of(organization);
         gone.with([(":true", AttributeValue::Bool(true))]).unless_refused().await.map(drop)

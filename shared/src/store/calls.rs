@@ -40,6 +40,8 @@ use crate::{
 /// Between attempts to take the results of a call's start.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// VAPI's greatest `maxDurationSeconds`: an older call is over, even if its end was never reported.
+const LONGEST_CALL: Duration = Duration::from_hours(12);
 
 #[derive(Clone)]
 pub struct Calls {
@@ -356,6 +358,20 @@ impl Calls {
     pub(super) async fn delete(&self, organization: OrganizationId, call: &CallId) -> Result<bool> {
         let delete = self.table.delete(id(call)).of(organization);
         delete.audited(Change::of(Act::Deleted, Noun::Call, call))?.unless_refused().await
+    }
+
+    /// Like [`Calls::delete`], refused while the call or its transfer goes on, and without an entry of the audit log.
+    pub(super) async fn delete_over(&self, organization: OrganizationId, call: &CallId) -> Result<WriteResult> {
+        const OVER: &str = "(NOT #created_at > :longest_ago OR (NOT #status IN (:queued, :ringing, :in_progress, :forwarding) \
+                            AND (attribute_not_exists(#transfer) OR attribute_exists(#transfer.#outcome))))";
+        let delete = self.table.delete(id(call)).of(organization).when(OVER).with([
+            (":longest_ago", text(Timestamp::now().minus(LONGEST_CALL))),
+            (":queued", to_attribute(&CallStatus::Queued)?),
+            (":ringing", to_attribute(&CallStatus::Ringing)?),
+            (":in_progress", to_attribute(&CallStatus::InProgress)?),
+            (":forwarding", to_attribute(&CallStatus::Forwarding)?),
+        ]);
+        delete.replacing().await
     }
 
     /// A change of the organization's call; `:now` is bound.

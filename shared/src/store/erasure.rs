@@ -16,6 +16,7 @@ use super::{
     database::{Item, is_of, text},
     deletion::{LAST_CALL, OutOfTime},
     table::Table,
+    write::WriteResult,
 };
 use crate::{
     Deadline, Error, Result,
@@ -27,8 +28,8 @@ use crate::{
     redaction,
 };
 
-/// Begins a cursor after a run under way was found.
-const RUN_KEPT: &str = "kept.";
+/// Begins a cursor after a call or run under way was found.
+const KEPT: &str = "kept.";
 /// Runs read concurrently.
 const BESIDE: usize = 5;
 /// Events per check of the clock.
@@ -66,9 +67,11 @@ pub struct Erased {
 #[derive(Debug)]
 pub struct NumberErased {
     pub erased: Erased,
+    /// Calls from or to the number that go on; their rows were not deleted.
+    pub calls_under_way: Vec<CallId>,
     /// Unfinished runs that contain the number and were not deleted.
     pub runs_under_way: Vec<RunId>,
-    /// Nothing is left, and neither this nor an earlier part of the erasure found a run under way.
+    /// Nothing is left, and neither this nor an earlier part of the erasure found a call or run under way.
     pub complete: bool,
     /// Where to resume if the time was up.
     pub next: Option<ErasureCursor>,
@@ -78,8 +81,8 @@ pub struct NumberErased {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErasureCursor {
     place: Place,
-    /// An earlier part found a run under way.
-    run_kept: bool,
+    /// An earlier part found a call or run under way.
+    kept: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,8 +107,8 @@ impl Given for ErasureCursor {
 
 impl fmt::Display for ErasureCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.run_kept {
-            f.write_str(RUN_KEPT)?;
+        if self.kept {
+            f.write_str(KEPT)?;
         }
         self.place.fmt(f)
     }
@@ -115,8 +118,8 @@ impl FromStr for ErasureCursor {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let rest = text.strip_prefix(RUN_KEPT);
-        Ok(Self { place: rest.unwrap_or(text).parse()?, run_kept: rest.is_some() })
+        let rest = text.strip_prefix(KEPT);
+        Ok(Self { place: rest.unwrap_or(text).parse()?, kept: rest.is_some() })
     }
 }
 
@@ -180,7 +183,9 @@ impl Erasure {
         for event in [EventId::of_ended_call(organization, call), EventId::of_answered_call(organization, call)] {
             erased.events += u64::from(self.events.delete(organization, event).await?);
         }
-        self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
+        self.erase_executions(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
+        let deleted = self.calls.delete(organization, call).await?;
+        erased.calls += u64::from(deleted && !call.is_provisional());
         if erased.calls == 0 && erased.executions > 0 {
             // The call has no row whose transaction could hold the entry.
             self.audit.note(Change::of(Act::Deleted, Noun::Call, call)).await?;
@@ -207,16 +212,21 @@ impl Erasure {
         from: Option<ErasureCursor>,
         deadline: Deadline,
     ) -> Result<NumberErased> {
-        let mut done =
-            NumberErased { erased: Erased::default(), runs_under_way: Vec::new(), complete: false, next: None };
-        let (from, run_kept) = from.map_or((Place::Calls(None), false), |from| (from.place, from.run_kept));
+        let mut done = NumberErased {
+            erased: Erased::default(),
+            calls_under_way: Vec::new(),
+            runs_under_way: Vec::new(),
+            complete: false,
+            next: None,
+        };
+        let (from, kept) = from.map_or((Place::Calls(None), false), |from| (from.place, from.kept));
         self.audit.note(Change::new(Act::Erased, Noun::Erasure)).await?;
         // One entry for all of it: entries of calls and runs would tell which ones were about the number.
         let erasing = acting(None, self.erase_number(organization, number, from, deadline, &mut done));
         let next = Box::pin(erasing).await?;
-        let run_kept = run_kept || !done.runs_under_way.is_empty();
-        done.complete = next.is_none() && !run_kept;
-        done.next = next.map(|place| ErasureCursor { place, run_kept });
+        let kept = kept || !done.calls_under_way.is_empty() || !done.runs_under_way.is_empty();
+        done.complete = next.is_none() && !kept;
+        done.next = next.map(|place| ErasureCursor { place, kept });
         Ok(done)
     }
 
@@ -230,7 +240,7 @@ impl Erasure {
     ) -> Result<Option<Place>> {
         // Queried on every pass: there may be new rows.
         for call in self.calls.of_caller(organization, number).await? {
-            if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await? {
+            if let Err(OutOfTime) = self.erase_call_over(organization, call, deadline, done).await? {
                 return Ok(Some(next));
             }
         }
@@ -246,8 +256,7 @@ impl Erasure {
                 Place::Calls(after) => {
                     let (calls, following) = self.calls.calls_to_number(organization, number, after.as_ref()).await?;
                     for call in calls {
-                        if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await?
-                        {
+                        if let Err(OutOfTime) = self.erase_call_over(organization, call, deadline, done).await? {
                             return Ok(Some(next));
                         }
                     }
@@ -360,7 +369,28 @@ impl Erasure {
         Ok(Ok(()))
     }
 
-    async fn erase_call(
+    /// The row of a call that goes on stays: VAPI's later messages about the call need it.
+    async fn erase_call_over(
+        &self,
+        organization: OrganizationId,
+        call: CallId,
+        deadline: Deadline,
+        done: &mut NumberErased,
+    ) -> Result<Result<(), OutOfTime>> {
+        if let Err(out_of_time) = self.erase_executions(organization, &call, deadline, &mut done.erased).await? {
+            return Ok(Err(out_of_time));
+        }
+        match self.calls.delete_over(organization, &call).await? {
+            WriteResult::Done(_) => done.erased.calls += u64::from(!call.is_provisional()),
+            WriteResult::Refused(row) if is_of(&row, organization) && !done.calls_under_way.contains(&call) => {
+                done.calls_under_way.push(call);
+            }
+            WriteResult::Refused(_) => {}
+        }
+        Ok(Ok(()))
+    }
+
+    async fn erase_executions(
         &self,
         organization: OrganizationId,
         call: &CallId,
@@ -370,13 +400,8 @@ impl Erasure {
         if deadline.remaining() < LAST_CALL {
             return Ok(Err(OutOfTime));
         }
-        match self.executions.delete_of_call(organization, call, deadline).await? {
-            Ok(executions) => erased.executions += executions,
-            Err(out_of_time) => return Ok(Err(out_of_time)),
-        }
-        let deleted = self.calls.delete(organization, call).await?;
-        erased.calls += u64::from(deleted && !call.is_provisional());
-        Ok(Ok(()))
+        let deleted = self.executions.delete_of_call(organization, call, deadline).await?;
+        Ok(deleted.map(|executions| erased.executions += executions))
     }
 
     /// # Errors
@@ -471,8 +496,8 @@ mod tests {
             Place::Threads(Some(after)),
             Place::Audit(Some(Cursor("2026-11-20T16:20:52.123Z#7".to_owned()))),
         ] {
-            for run_kept in [false, true] {
-                let cursor = ErasureCursor { place: place.clone(), run_kept };
+            for kept in [false, true] {
+                let cursor = ErasureCursor { place: place.clone(), kept };
                 assert_eq!(cursor.to_string().parse::<ErasureCursor>(), Ok(cursor));
             }
         }

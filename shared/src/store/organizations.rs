@@ -21,13 +21,13 @@ use super::{
     audit::{AuditLog, Change},
     database::{Database, Item, from_item, id, text, to_attribute},
     table::{Table, wait_for_index},
-    write::{transact, transact_unless_refused},
+    write::{Write, transact, transact_unless_refused},
 };
 use crate::{
     Error, Result, invocation,
     models::{
         Act, Budget, Intent, IntentId, KeyService, Noun, Organization, OrganizationId, OrganizationMember, OwnBudgets,
-        OwnKey, OwnKeys, Service, ServiceCredential, ServiceCredentials, ServiceId, Slug, Timestamp,
+        OwnKey, OwnKeys, SecretId, Service, ServiceCredential, ServiceCredentials, ServiceId, Slug, Timestamp,
     },
 };
 
@@ -43,6 +43,12 @@ pub struct Organizations {
     audit: AuditLog,
     seen: OwnCache,
 }
+
+/// The organization's own VAPI key with which a registration was checked; `None`: the platform's.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckedWith(pub Option<SecretId>);
+
+pub(super) const OTHER_ACCOUNT: &str = "the organization's VAPI account was changed in between; try again";
 
 #[derive(Deserialize)]
 struct Guard {
@@ -325,6 +331,17 @@ impl Organizations {
         let written = transact(writes).await;
         written.map_err(|refused| refused.or("another change of this organization came in between; try again"))?;
         Ok(updated_at)
+    }
+}
+
+/// Part of the transaction of a registration: refused if the key has changed. A change of the key under way notices it by
+/// `updated_at`.
+pub(super) fn registered(table: &Table, organization: OrganizationId, CheckedWith(key): CheckedWith) -> Write {
+    let noted = table.beside("organizations").update(id(organization), "SET #updated_at = :now");
+    let noted = noted.when("attribute_exists(#id)").with([(":now", text(Timestamp::now()))]);
+    match key {
+        Some(key) => noted.when("#own_keys.#vapi.#id = :key").with([(":key", text(key))]),
+        None => noted.when("attribute_not_exists(#own_keys.#vapi)"),
     }
 }
 

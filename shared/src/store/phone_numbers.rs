@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use super::{
-    Agents, Cursor, Intents, Page,
+    Agents, CheckedWith, Cursor, Intents, Page,
     audit::Change,
     database::{Database, Item, id, rows, text},
+    organizations::{OTHER_ACCOUNT, registered},
     table::{Table, wait_for_index},
     write::{Refused, Write, set_only, transact},
 };
@@ -102,11 +103,12 @@ impl PhoneNumbers {
     }
 
     /// Writes a new phone number, its guard and its entry on the agent, and closes the intent of its secret, in one transaction.
+    /// `checked`: if it has an id at VAPI.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if any organization has registered the number, or the agent is being removed; [`Error::NotFound`] if the
-    /// organization has no such agent.
-    pub async fn create(&self, row: &PhoneNumber, secret: IntentId) -> Result<()> {
+    /// [`Error::Conflict`] if any organization has registered the number, the agent is being removed, or the organization's VAPI
+    /// account was changed; [`Error::NotFound`] if the organization has no such agent.
+    pub async fn create(&self, row: &PhoneNumber, secret: IntentId, checked: Option<CheckedWith>) -> Result<()> {
         let mut guard = guard(&row.number);
         guard.insert("phone_number_id".into(), text(row.id));
         let mut writes = vec![
@@ -116,20 +118,22 @@ impl PhoneNumbers {
             self.intents.close_in_transaction(secret),
         ];
         writes.extend(row.agent_id.map(|agent| self.rings(row, agent, true)));
+        writes.extend(checked.map(|checked| registered(&self.table, row.organization_id, checked)));
         let Err(refused) = transact(writes).await else { return Ok(()) };
         Err(match (refused, row.agent_id) {
             (Refused::Condition(0), _) => Error::internal("a new phone number's id is taken"),
             (Refused::Condition(3), Some(agent)) => self.agents.refused_number(row.organization_id, agent).await,
+            (Refused::Condition(3..), _) => Error::Conflict(OTHER_ACCOUNT.into()),
             (refused, _) => refused.or(NUMBER_IS_REGISTERED),
         })
     }
 
     /// Updates a row read as `before`, and sets `updated_at`. The same transaction updates both agents' rows, closes the intent
-    /// `made` of a new secret and opens the intent `left` of the old one.
+    /// `made` of a new secret and opens the intent `left` of the old one. `checked`: if it gets an id at VAPI.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the row has changed since it was read, or the agent is being removed; [`Error::NotFound`] if the
-    /// organization has no such agent.
+    /// [`Error::Conflict`] if the row has changed since it was read, the agent is being removed, or the organization's VAPI account
+    /// was changed; [`Error::NotFound`] if the organization has no such agent.
     pub async fn update(
         &self,
         organization: OrganizationId,
@@ -137,6 +141,7 @@ impl PhoneNumbers {
         after: &mut PhoneNumber,
         made: Option<IntentId>,
         left: Option<&Intent>,
+        checked: Option<CheckedWith>,
     ) -> Result<()> {
         // Strictly later than before on any clock: `updated_at` distinguishes changes.
         after.updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
@@ -146,6 +151,7 @@ impl PhoneNumbers {
         let update = self.table.update(id(before.id), set).when("#updated_at = :seen").of(organization);
         let update = update.with_all(values).with([(":seen", text(before.updated_at))]);
         let mut writes = vec![update.audited(change(Act::Edited, after))?];
+        writes.extend(checked.map(|checked| registered(&self.table, organization, checked)));
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let moved = before.agent_id != after.agent_id;
@@ -153,6 +159,7 @@ impl PhoneNumbers {
         let quiet = before.agent_id.filter(|_| moved).map(|agent| self.rings(before, agent, false));
         let Err(refused) = transact_leaving(writes, quiet).await else { return Ok(()) };
         Err(match (refused, after.agent_id) {
+            (Refused::Condition(1), _) if checked.is_some() => Error::Conflict(OTHER_ACCOUNT.into()),
             (Refused::Condition(1..), Some(agent)) => self.agents.refused_number(organization, agent).await,
             (refused, _) => refused.or(OVERTAKEN),
         })

@@ -13,7 +13,7 @@ use crate::{
     clients::{self, Failure, Llm, Secrets, UpstreamService, llm, vapi},
     error::found,
     models::{KeyService, OrganizationId, OwnKeys, SecretId, ServiceId, ToolId},
-    store::Organizations,
+    store::{CheckedWith, Organizations},
 };
 
 /// Within this time a later request reuses the account that an earlier one read.
@@ -176,6 +176,12 @@ impl Accounts {
         }
         let own = self.own_of(organization, KeyService::Llm, &keys).await?;
         Ok(own.map(|own| llm::Account::own(organization, own, model)))
+    }
+
+    /// To be read before the account with which VAPI is asked.
+    pub async fn checked_with(&self, organization: OrganizationId) -> Result<CheckedWith> {
+        let keys = self.organizations.own_keys(organization).await?;
+        Ok(CheckedWith(keys.get(KeyService::Vapi).map(|key| key.id)))
     }
 
     /// `None` without an own account.

@@ -5,7 +5,7 @@ use local::{
     standins::{llm::Turn, twilio},
 };
 use reqwest::Url;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// These requests succeed only once.
 const ONCE: [&str; 2] = ["delete", "detach"];
@@ -27,6 +27,19 @@ pub(crate) async fn are_answered(stack: &Stack, http: &reqwest::Client) {
         assert!(gone || (200..300).contains(&status), "{function} again: {status}");
     }
     cancel_runs(stack, http).await;
+    end_calls(stack, http).await;
+}
+
+/// Reports the end of calls: a page erases their caller's number, which is not complete during a call.
+async fn end_calls(stack: &Stack, http: &reqwest::Client) {
+    let about = &stack.description;
+    let calls = format!("{}/api/{}/calls?status=ringing", about.api_url, about.slug);
+    let listed: Value = http.get(calls).bearer_auth(&about.token).send().await.unwrap().json().await.unwrap();
+    for call in listed["items"].as_array().unwrap() {
+        let ended = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": call["id"]}}});
+        let told = http.post(format!("{}/api/vapi/events", about.api_url)).bearer_auth(&about.vapi_webhook_bearer);
+        assert!(told.json(&ended).send().await.unwrap().status().is_success());
+    }
 }
 
 /// Cancels runs: retried runs would use up answers of the model's stand-in that are meant for others.
@@ -79,7 +92,7 @@ async fn send(stack: &Stack, http: &reqwest::Client, function: &str) -> u64 {
     let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{function}: {error}: {text}"));
     assert!(answer.get("errorMessage").is_none(), "{function}: {text}");
     assert!(
-        answer.get("batchItemFailures").is_none_or(|failed| failed == &serde_json::json!([])),
+        answer.get("batchItemFailures").is_none_or(|failed| failed == &json!([])),
         "{function}: {text}"
     );
     match &answer {

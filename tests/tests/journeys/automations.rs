@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::{future::join_all, join};
 use serde_json::{Value, json};
-use tests::{Answer, Fault, World, automation_event};
+use tests::{Answer, Fault, Trouble, World, automation_event};
 
 async fn world() -> World {
     let world = World::start().await;
@@ -554,7 +554,7 @@ async fn members_save_and_only_administrators_activate() {
 async fn a_deletion_that_broke_off_is_gone_on_with() {
     let world = world().await;
     let (id, _) = deployed(&world).await;
-    world.aws.inject(Fault::throttled("BatchWriteItem", "automation_versions"));
+    world.aws.inject(Fault::throttled("TransactWriteItems", "automation_versions"));
     world.automation("DELETE", &format!("/{id}"), &Value::Null).await.expect(503);
     world.automation("GET", &format!("/{id}"), &Value::Null).await.expect(404);
     let listed = world.automation("GET", "", &Value::Null).await.expect(200);
@@ -563,4 +563,23 @@ async fn a_deletion_that_broke_off_is_gone_on_with() {
     world.automation("DELETE", &format!("/{id}"), &Value::Null).await.expect(204);
     assert_eq!(stored(&world), (0, 0));
     world.deploy(&world.urgent_messages()).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_slow_deletion_leaves_an_automation_that_was_deployed_after_a_faster_one() {
+    let world = world().await;
+    let (id, _) = deployed(&world).await;
+    let delete = async || world.automation("DELETE", &format!("/{id}"), &Value::Null).await;
+    // The SDK sends the stalled request again.
+    world.aws.inject(Fault::new("Query", "automation_memory", Trouble::StallBefore));
+    let faster = async {
+        world.aws.stalled().await;
+        delete().await.expect(204);
+        deployed(&world).await;
+        world.remembers_offer(&world.home, &id);
+    };
+    let (slow, ()) = join!(delete(), faster);
+    slow.expect(204);
+    world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
+    assert_eq!((stored(&world), world.aws.rows("automation_memory").len()), ((1, 1), 2));
 }

@@ -69,6 +69,11 @@ fn shown_to_vapi(world: &World) -> Vec<String> {
 
 /// Registers an agent of the organization; its assistant is made with this key.
 async fn agent(world: &World, tenant: &Tenant, key: &str) -> Answer {
+    let event = registration(world, tenant, key).await;
+    world.send("agents", &event).await
+}
+
+async fn registration(world: &World, tenant: &Tenant, key: &str) -> Event {
     let assistant = json!({"name": "Nights", "model": {"provider": "openai", "model": "gpt-4o"}});
     let assistant = world.at_vapi_with(key, "POST", "/assistant", &assistant).await;
     if key == PLATFORM_KEY {
@@ -76,8 +81,7 @@ async fn agent(world: &World, tenant: &Tenant, key: &str) -> Answer {
     }
     world.vapi.clear_requests();
     let body = json!({"external_assistant_id": assistant["id"]});
-    let path = format!("/api/{}/agents", tenant.slug);
-    world.send("agents", &Event::post(&path, &body).user(&tenant.user_id)).await
+    Event::post(&format!("/api/{}/agents", tenant.slug), &body).user(&tenant.user_id)
 }
 
 async fn remove_agent(world: &World, id: &str) -> Answer {
@@ -398,6 +402,61 @@ async fn of_two_keys_at_once_one_is_stored_and_one_secret_is_left() {
         assert!(statuses == [200, 409] || statuses == [200, 200], "{statuses:?}");
         assert_eq!((world.aws.secret_names(SECRETS).len(), world.aws.rows("intents").len()), (1, 0));
     }
+}
+
+/// Sends a request that stalls at its transaction on this table, which the SDK sends again, and another meanwhile.
+async fn overtaken(
+    world: &World,
+    table: &str,
+    slow: impl Future<Output = Answer>,
+    fast: impl Future<Output = Answer>,
+) -> [Answer; 2] {
+    world.aws.inject(Fault::new("TransactWriteItems", table, Trouble::StallBefore));
+    let fast = async {
+        world.aws.stalled().await;
+        fast.await
+    };
+    join!(slow, fast).into()
+}
+
+#[tokio::test]
+async fn of_a_registration_and_a_change_of_account_at_once_one_is_refused() {
+    for change_is_slow in [true, false] {
+        let world = empty().await;
+        let event = registration(&world, &world.home, PLATFORM_KEY).await;
+        let (change, register) = (put(&world, OWN_KEYS[0]), world.send("agents", &event));
+        let answers = if change_is_slow {
+            overtaken(&world, "organizations", change, register).await
+        } else {
+            overtaken(&world, "agents", register, change).await
+        };
+        one_is_refused(&answers);
+    }
+}
+
+#[tokio::test]
+async fn of_vapis_id_for_a_number_and_a_change_of_account_at_once_one_is_refused() {
+    for change_is_slow in [true, false] {
+        let world = World::start().await;
+        world.aws.delete("agents", &world.home.agent_id);
+        let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+        let path = format!("/api/{}/phone-numbers/{}", world.home.slug, world.home.phone_number_id);
+        let event = Event::new("PATCH", &path).text(json!({"vapi_phone_number_id": at_vapi}).to_string());
+        let event = event.user(&world.home.user_id);
+        let (change, register) = (put(&world, OWN_KEYS[0]), world.send("phone-numbers", &event));
+        let answers = if change_is_slow {
+            overtaken(&world, "organizations", change, register).await
+        } else {
+            overtaken(&world, "phone_numbers", register, change).await
+        };
+        one_is_refused(&answers);
+    }
+}
+
+fn one_is_refused(answers: &[Answer; 2]) {
+    let done = answers.iter().filter(|answer| [200, 201].contains(&answer.status)).count();
+    let refused = answers.iter().filter(|answer| [409, 422].contains(&answer.status)).count();
+    assert_eq!((done, refused), (1, 1), "{} {}", answers[0].body, answers[1].body);
 }
 
 /// A call of a tool with this bearer in place of its token.

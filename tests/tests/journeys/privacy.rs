@@ -7,6 +7,7 @@
     reason = "a test says what is wrong and stops"
 )]
 
+mod live_calls;
 mod resumed_erasures;
 
 use serde_json::{Value, json};

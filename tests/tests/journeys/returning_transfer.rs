@@ -3,6 +3,7 @@
 
 mod answered;
 mod background_results;
+mod deleted_calls;
 mod earlier_effects;
 mod handoff;
 mod slow_writes;
@@ -62,7 +63,11 @@ impl Transfer {
     }
 
     async fn asked(&self) -> Answer {
-        let call = self.world.call(&self.tool, json!({"summary": "Ana asks about invoice 42."}));
+        self.asked_with("Ana asks about invoice 42.").await
+    }
+
+    async fn asked_with(&self, summary: &str) -> Answer {
+        let call = self.world.call(&self.tool, json!({"summary": summary}));
         self.world.call_tool(&ToolCall { call_id: Some(self.id.clone()), ..call }).await
     }
 
@@ -524,7 +529,6 @@ async fn only_twilio_for_this_call_is_let_in() {
         (SignedForm::new(&url, &form, "guessed"), "another token"),
         (SignedForm::new(&url, &stranger.form(), &world.home.twilio_token), "another call of the number"),
         (SignedForm::new(&elsewhere, &form, &world.other.twilio_token), "another organization's number"),
-        (SignedForm::new(&url.replace(&transfer.id, "no-such-call"), &form, &world.home.twilio_token), "no call"),
         (SignedForm::new(&format!("{url}/briefing"), &form, "guessed"), "a briefing for anybody"),
         (SignedForm::new(&format!("{elsewhere}/briefing"), &form, &world.other.twilio_token), "another's briefing"),
     ] {

@@ -52,12 +52,18 @@ export function View({ api, slug, role }) {
 }
 
 function Found({ found, slug, busy }) {
-  const { deleted, runs_under_way: runs, complete, phone_number: number } = found;
+  const { deleted, calls_under_way: calls, runs_under_way: runs, complete, phone_number: number } = found;
   const rows = Object.entries(deleted);
   return html`<section class="stack meterbox" aria-labelledby="h-found" data-erased=${complete ? 'complete' : 'open'}><h2 id="h-found">${busy ? 'Being deleted' : 'Deleted'} <span class="quiet">${number}</span></h2>
     <div role="status">${complete && html`<div class="say"><${Icon} name="ok" /><p><b>Everything that was found is deleted.</b></p></div>`}
-      ${!complete && !busy && runs.length === 0 && html`<div class="say wait"><${Icon} name="wait" /><p><b>It is not complete.</b> Enter the number again: it goes on, and repeating does no harm.</p></div>`}</div>
+      ${!complete && !busy && runs.length + calls.length === 0 && html`<div class="say wait"><${Icon} name="wait" /><p><b>It is not complete.</b> Enter the number again: it goes on, and repeating does no harm.</p></div>`}</div>
     <table><thead><tr><th scope="col">Kind</th><th scope="col" class="num">Deleted</th></tr></thead><tbody>${rows.map(([name, count]) => html`<tr key=${name}><th scope="row">${wordsOf(name)}</th><td class="num">${count}</td></tr>`)}</tbody></table>
-    ${runs.length > 0 && html`<div class="say wait"><${Icon} name="wait" /><p><b>${runs.length === 1 ? 'A run' : `${runs.length} runs`} with this number ${runs.length === 1 ? 'is' : 'are'} not over.</b> Cancel, then delete once more: ${runs.map((id, place) => html`${place > 0 && ', '}<a href=${addressOf({ slug, page: 'runs', id })}>run ${place + 1}</a>`)}</p></div>`}
+    <${UnderWay} ids=${calls} slug=${slug} page="calls" word="call" then="Wait for the end, then delete once more" />
+    <${UnderWay} ids=${runs} slug=${slug} page="runs" word="run" then="Cancel, then delete once more" />
   </section>`;
+}
+
+function UnderWay({ ids, slug, page, word, then }) {
+  if (ids.length === 0) return null;
+  return html`<div class="say wait"><${Icon} name="wait" /><p><b>${ids.length === 1 ? `A ${word}` : `${ids.length} ${word}s`} with this number ${ids.length === 1 ? 'is' : 'are'} not over.</b> ${then}: ${ids.map((id, place) => html`${place > 0 && ', '}<a href=${addressOf({ slug, page, id })}>${word} ${place + 1}</a>`)}</p></div>`;
 }

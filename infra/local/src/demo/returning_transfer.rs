@@ -4,13 +4,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    incoming::context,
+    incoming::{context, tell},
     user::{User, must},
 };
 use crate::{
     Error, Result,
     progress::Progress,
-    standins::twilio::{Heard, IncomingCall, Rings, SignedForm},
+    standins::{
+        twilio::{Heard, IncomingCall, Rings, SignedForm},
+        vapi::Event,
+    },
 };
 
 const DESK: &str = "+14155550177";
@@ -49,6 +52,9 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let told = context(user, again).await?;
     must(again != first && told.contains("nobody answered") && told.contains("invoice 42"), &format!("told {told:?}"))?;
     stack.vapi.end_call(again);
+    for call in [first, again] {
+        tell(user, call, Event::report("customer-ended-call", 0.05)).await?;
+    }
     step.done("the caller is back, and the agent knows why");
     let before = user.ask(Method::GET, &format!("/calls/{first}"), None).await?;
     must(before.get("returned_as") == Some(&Value::from(again)), &format!("the first call is {before}"))?;

@@ -8,12 +8,12 @@ use tests::{
     automation::AMPLE,
     aws, phone,
     standins::{
-        twilio::{Rings, SignedForm},
+        twilio::{Heard, Rings, SignedForm},
         vapi::ToolCall,
     },
 };
 
-use super::{DESK, Transfer, config, twiml};
+use super::{DESK, Transfer, config, rang, twiml};
 use crate::{
     async_tools::moments,
     call_events::{given, listener},
@@ -85,6 +85,14 @@ async fn a_caller_who_speaks_with_the_callee_is_connected_until_one_hangs_up() {
     let over = transfer.row();
     answers(&transfer, 1).await;
     assert_eq!(transfer.row(), over, "a late request changes nothing");
+}
+
+#[tokio::test]
+async fn a_character_that_xml_forbids_is_a_space_in_the_briefing() {
+    let transfer = Transfer::of(&json!({})).await;
+    transfer.asked_with("x\u{19}y").await.result();
+    let heard = transfer.follow(&[Rings::Answered]).await;
+    assert_eq!(heard, [rang(DESK, 20), Heard::Briefed("x y".into()), Heard::HungUp]);
 }
 
 /// Without a briefing the callee is connected at once, and Twilio reports the answer beside that.

@@ -232,6 +232,10 @@ impl Line {
 
 impl Verbs {
     fn read(twiml: &str) -> Result<Self, String> {
+        // quick-xml reads them.
+        if twiml.contains(|letter: char| letter.is_ascii_control() && !"\t\n\r\u{7f}".contains(letter)) {
+            return Err("12100 Document parse failure: an invalid character".to_owned());
+        }
         let mut reader = Reader::from_str(twiml);
         let (mut verbs, mut path) = (Self::default(), Vec::new());
         loop {
@@ -338,7 +342,12 @@ mod tests {
         }
         let stream = "<Response><Connect><Stream url='wss://x/c/transport'/></Connect></Response>";
         assert_eq!(Verbs::read(stream).unwrap().0, [Verb::Stream("wss://x/c/transport".into())]);
-        for wrong in ["<Response><Number>+1</Number></Response>", "<Response><Ring/></Response>", "<Response>"] {
+        for wrong in [
+            "<Response><Number>+1</Number></Response>",
+            "<Response><Ring/></Response>",
+            "<Response>",
+            "<Response><Say>\u{19}</Say></Response>",
+        ] {
             assert!(Verbs::read(wrong).is_err(), "{wrong}");
         }
     }
