@@ -1,6 +1,11 @@
 //! Shared parts of the clients' contract tests: addresses, deadlines, fixtures, and names of failures.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{
+    net::SocketAddr,
+    panic::Location,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 use shared::{
@@ -69,9 +74,17 @@ pub fn excerpt(error: &Error) -> &str {
     }
 }
 
-/// Has no time-out of its own: the test runner stops a hanging test.
-pub async fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+/// Waits for a state.
+///
+/// # Panics
+/// If it does not come within two minutes.
+#[track_caller]
+pub fn until(condition: impl Fn() -> bool) -> impl Future<Output = ()> {
+    let (caller, begun) = (Location::caller(), Instant::now());
+    async move {
+        while !condition() {
+            assert!(begun.elapsed() < Duration::from_secs(120), "the state awaited at {caller} did not come");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }

@@ -51,5 +51,5 @@ pub use template::Template;
 pub use world::{
     ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, PROTOCOL, SECOND_PLATFORM_KEY, SLACK_SECRET, SLACK_TENANT, Tenant,
     World, ai_sms, api_request, automation_event, distant_weekday, phone, preemptive_sms, run_input, said,
-    slack_action, slack_message, sms_without_call,
+    slack_action, slack_message, sms_without_call, within_one_hour,
 };

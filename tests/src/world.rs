@@ -31,7 +31,7 @@ use local::standins::{
     vapi::{self, Vapi},
 };
 use serde_json::{Value, json};
-use shared::clients;
+use shared::{clients, models::Timestamp};
 use uuid::Uuid;
 
 pub use automations::automation_event;
@@ -296,9 +296,17 @@ pub fn phone(number: u32) -> String {
     format!("+1415555{:04}", 100 + number)
 }
 
+/// Waits for the next hour if this one ends within two minutes: the counts of an hour, and those of a day, begin anew with it.
+pub async fn within_one_hour() {
+    let left = 3_600 - Timestamp::now().as_seconds() % 3_600;
+    if left < 120 {
+        tokio::time::sleep(Duration::from_secs(left.unsigned_abs() + 1)).await;
+    }
+}
+
 /// A day of the week that it is in no time zone.
 pub fn distant_weekday() -> &'static str {
-    let days = usize::try_from(shared::models::Timestamp::now().as_seconds() / 86_400).expect("a day after 1970");
+    let days = usize::try_from(Timestamp::now().as_seconds() / 86_400).expect("a day after 1970");
     // The first day of 1970 was a Thursday.
     ["thu", "fri", "sat", "sun", "mon", "tue", "wed"][(days + 3) % 7]
 }

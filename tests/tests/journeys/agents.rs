@@ -3,7 +3,7 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, Tenant, Trouble, World, ai_sms, logs::Logs, standins};
+use tests::{Answer, Event, Fault, Tenant, Trouble, World, ai_sms, clients::until, logs::Logs, standins};
 use uuid::Uuid;
 
 fn text(value: &Value) -> &str {
@@ -310,12 +310,12 @@ async fn no_number_comes_to_ring_an_agent_whose_tools_are_being_taken_away() {
     assert!(world.aws.row("agents", id).unwrap().get("removing_until").is_none());
 
     world.vapi.clear_requests();
-    world.vapi.inject(standins::Fault::delay(1_000).on("PATCH", "/assistant"));
+    world.vapi.inject(standins::Fault::held().on("PATCH", "/assistant"));
     let while_it_is_changed = async {
-        while !world.vapi.requests().iter().any(|request| request.method == "PATCH") {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-        world.send("phone-numbers", &ring()).await
+        until(|| world.vapi.requests().iter().any(|request| request.method == "PATCH")).await;
+        let refused = world.send("phone-numbers", &ring()).await;
+        world.vapi.release();
+        refused
     };
     let (removed, refused) = futures_util::join!(remove(&world, id), while_it_is_changed);
     assert_eq!((removed.status, refused.status), (200, 409), "{} {}", removed.body, refused.body);

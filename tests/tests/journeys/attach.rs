@@ -6,7 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Event, Fault, Trouble, World, ai_sms, standins, vapi_differences, vapi_openapi::vapi_takes};
+use tests::{
+    Answer, Event, Fault, Trouble, World, ai_sms, automation::AMPLE, clients::until, standins, vapi_differences,
+    vapi_openapi::vapi_takes,
+};
 use uuid::Uuid;
 
 fn on_call_start() -> Value {
@@ -28,6 +31,11 @@ fn external(tool: &Value) -> String {
 fn attach_event(world: &World, tool: &Value) -> Event {
     let path = format!("/api/{}/agents/{}/tools/attach", world.home.slug, world.home.agent_id);
     Event::post(&path, &json!({"tool_id": tool["id"]})).user(&world.home.user_id)
+}
+
+/// Attaches beside many others, which a busy machine carries out one after another.
+async fn attach_among_many(world: &World, tool: &Value) -> Answer {
+    world.send("attach", &attach_event(world, tool).within(AMPLE)).await
 }
 
 fn leased(world: &World) -> bool {
@@ -158,8 +166,11 @@ async fn two_tools_attached_at_once_are_both_there() {
 async fn twenty_tools_attached_at_once_are_all_there() {
     let world = World::start().await;
     let config = ai_sms();
-    let tools = join_all((0..20).map(|_| world.tool(&config))).await;
-    let answers = join_all(tools.iter().map(|tool| world.attach(id(tool)))).await;
+    let mut tools = Vec::new();
+    for _ in 0..20 {
+        tools.push(world.tool(&config).await);
+    }
+    let answers = join_all(tools.iter().map(|tool| attach_among_many(&world, tool))).await;
     for answer in &answers {
         assert_eq!(answer.status, 201, "{}", answer.body);
     }
@@ -176,11 +187,11 @@ async fn twenty_tools_attached_at_once_are_all_there() {
 async fn one_tool_attached_ten_times_at_once_is_attached_once() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
-    let answers = join_all((0..10).map(|_| world.attach(id(&tool)))).await;
+    let answers = join_all((0..10).map(|_| attach_among_many(&world, &tool))).await;
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 200, 200, 201]);
-    let same = |answer: &tests::Answer| timeless(&answer.body) == timeless(&answers[0].body);
+    let same = |answer: &Answer| timeless(&answer.body) == timeless(&answers[0].body);
     assert!(answers.iter().all(same), "all are told of the one row");
     assert_eq!(world.tool_ids(), [external(&tool)]);
     assert_eq!(world.aws.rows("agent_tools").len(), 1);
@@ -402,14 +413,13 @@ async fn an_owner_whose_lease_was_taken_over_writes_nothing() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     // While VAPI is slow, the lease expires and another request acquires it.
-    world.vapi.inject(standins::Fault::delay(400).on("PATCH", "/assistant"));
+    world.vapi.inject(standins::Fault::held().on("PATCH", "/assistant"));
     let slow = world.attach(id(&tool));
     let thief = async {
-        while !world.vapi.requests().iter().any(|request| request.method == "PATCH") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| world.vapi.requests().iter().any(|request| request.method == "PATCH")).await;
         let lease = json!({"lease_token": "of-another", "lease_until": Timestamp::now().as_millis() + 60_000});
         world.aws.change("agents", &world.home.agent_id, lease);
+        world.vapi.release();
     };
     let (answer, ()) = futures_util::join!(slow, thief);
     assert_eq!(answer.status, 409, "{}", answer.body);

@@ -15,7 +15,10 @@ use axum::{
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, Options, Trouble, World, automation::AMPLE, automation_event, http_server::Server};
+use tests::{
+    Answer, Event, Fault, Options, Trouble, World, automation::AMPLE, automation_event, http_server::Server,
+    within_one_hour,
+};
 
 /// A world with a service for books, which enter every item except `refused`.
 async fn books_with(options: Options) -> (World, Server) {
@@ -220,6 +223,7 @@ async fn an_inactive_automation_runs_only_dry() {
 
 #[tokio::test]
 async fn runs_beyond_the_limit_of_an_hour_are_written_down_and_never_begin() {
+    within_one_hour().await;
     let (world, books) = books().await;
     let definition = and(world.manual(&json!([post("a", "one")])), json!({"quotas": {"runs_per_hour": 2}}));
     let automation = world.activate(&definition).await;
@@ -243,6 +247,7 @@ async fn runs_beyond_the_limit_of_an_hour_are_written_down_and_never_begin() {
 
 #[tokio::test]
 async fn the_same_cause_many_times_at_once_counts_once() {
+    within_one_hour().await;
     let (world, _books) = books().await;
     let definition = and(world.manual(&json!([post("a", "one")])), json!({"quotas": {"runs_per_hour": 1}}));
     let id = active(&world, &definition).await;
@@ -270,6 +275,7 @@ async fn effects_beyond_the_limit_of_a_run_are_not_caused() {
 
 #[tokio::test]
 async fn messages_beyond_the_limit_of_a_day_are_not_sent() {
+    within_one_hour().await;
     let (world, books) = books().await;
     messenger(&world);
     let tell = json!({"id": "tell", "tool": "team_post_message", "parameters": {"entry": "{{trigger_data.n}}"}});
@@ -373,6 +379,7 @@ async fn a_replay_for_several_automations_starts_all_of_them_or_none() {
 
 #[tokio::test]
 async fn a_run_that_could_not_be_counted_does_not_wait_for_ever() {
+    within_one_hour().await;
     let (world, books) = books().await;
     let definition = and(world.manual(&json!([post("a", "one")])), json!({"quotas": {"runs_per_hour": 1}}));
     let id = active(&world, &definition).await;

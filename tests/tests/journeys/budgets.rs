@@ -21,18 +21,11 @@ use tests::{
     logs::Logs,
     sms_without_call,
     standins::{llm::Turn, vapi::ToolCall},
+    within_one_hour,
 };
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
-}
-
-/// Windows must not change in the middle of a test.
-async fn within_one_hour() {
-    let left = 3_600 - Timestamp::now().as_seconds() % 3_600;
-    if left < 30 {
-        tokio::time::sleep(Duration::from_secs(left.unsigned_abs() + 1)).await;
-    }
 }
 
 /// A world whose home organization has budgets of its own.

@@ -340,6 +340,7 @@ async fn a_batch_that_comes_again_starts_nothing_twice() {
 
 #[tokio::test]
 async fn a_replay_waits_below_the_limit_of_runs_and_loses_none() {
+    tests::within_one_hour().await;
     let (world, automation, hook) = world().await;
     world.aws.change("automations", &automation, json!({"quotas": {"runs_per_hour": 8}}));
     let ours = events(&world, &hook, 10, &[&automation], "urgent");

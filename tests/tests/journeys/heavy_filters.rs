@@ -1,11 +1,21 @@
 //! Expensive filters: the service gets a timely answer, and the queue evaluates the rest.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use tests::{Fault, SLACK_SECRET, World, slack_message, webhooks::Signer};
+use tests::{Answer, Fault, SLACK_SECRET, World, automation::AMPLE, slack_message, webhooks::Signer};
 use uuid::Uuid;
+
+/// A world in which an event may take long: the time of a busy machine says nothing about Lambda, so the work is counted.
+async fn patient() -> World {
+    let mut world = World::start().await;
+    world.process.trigger.answer_within = Some(AMPLE);
+    world
+}
+
+async fn says(world: &World, hook: &Value, text: &str) -> Answer {
+    let event = world.signed(&world.hook_path(hook), Signer::Slack(SLACK_SECRET), &slack_message("Ev1", text));
+    world.send("trigger", &event.within(AMPLE)).await
+}
 
 /// Automations that listen for messages, each with `clauses` clauses; each accepts a message with its number at the end.
 async fn listeners(world: &World, automations: usize, clauses: usize) -> Vec<String> {
@@ -50,14 +60,10 @@ async fn event(world: &World) -> Value {
 
 #[tokio::test]
 async fn the_service_has_its_answer_and_every_automation_its_run() {
-    let mut world = World::start().await;
-    // A test's time on a busy machine says nothing about Lambda, so the work is counted.
-    world.process.trigger.answer_within = Some(Duration::from_secs(60));
+    let world = patient().await;
     let automations = listeners(&world, 60, 99).await;
     let hook = world.slack_hook().await;
-    let began = Instant::now();
-    world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    says(&world, &hook, &wanted(60, 60_000)).await.expect(200);
     // 99 times 60 KB each, of 16 MB.
     let at_once = started(&world, &automations);
     assert_eq!(at_once, 2);
@@ -67,7 +73,7 @@ async fn the_service_has_its_answer_and_every_automation_its_run() {
     assert_eq!(seen["matched"].as_array().unwrap().len(), at_once);
 
     // A repetition meanwhile: no run and no filter happens twice.
-    world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
+    says(&world, &hook, &wanted(60, 60_000)).await.expect(200);
     assert_eq!(started(&world, &automations), at_once);
     let mut rounds = 0;
     while !world.aws.messages("scheduled").is_empty() {
@@ -81,16 +87,16 @@ async fn the_service_has_its_answer_and_every_automation_its_run() {
     assert_eq!((&seen["status"], &seen["waiting"], &seen["why"]), (&json!("dispatched"), &json!([]), &Value::Null));
     assert_eq!(seen["matched"].as_array().unwrap().len(), 60);
     // And a repetition after the end.
-    world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
+    says(&world, &hook, &wanted(60, 60_000)).await.expect(200);
     assert!(world.aws.messages("scheduled").is_empty());
 }
 
 #[tokio::test]
 async fn filters_that_take_little_are_looked_at_before_the_answer() {
-    let world = World::start().await;
+    let world = patient().await;
     let automations = listeners(&world, 60, 20).await;
     let hook = world.slack_hook().await;
-    world.slack_says(&hook, "Ev1", &wanted(60, 4_000)).await.expect(200);
+    says(&world, &hook, &wanted(60, 4_000)).await.expect(200);
     assert_eq!(started(&world, &automations), 60);
     assert!(world.aws.messages("scheduled").is_empty());
     assert_eq!(event(&world).await["waiting"], json!([]));
@@ -105,14 +111,13 @@ async fn a_fault_is_completed_later_and_starts_each_run_once() {
         ("TransactWriteItems", "automation_runs"),
         ("SendMessage", "runs"),
     ] {
-        let world = World::start().await;
+        let world = patient().await;
         let automations = listeners(&world, 12, 99).await;
         let hook = world.slack_hook().await;
-        let message = slack_message("Ev1", &wanted(12, 60_000));
-        let sent = world.signed(&world.hook_path(&hook), Signer::Slack(SLACK_SECRET), &message);
+        let wanted = wanted(12, 60_000);
         world.aws.inject(Fault::throttled(action, table));
-        if world.send("trigger", &sent).await.status >= 500 {
-            world.send("trigger", &sent).await.expect(200);
+        if says(&world, &hook, &wanted).await.status >= 500 {
+            says(&world, &hook, &wanted).await.expect(200);
         }
         world.aws.clear_faults();
         world.aws.inject(Fault::throttled(action, table));
@@ -132,11 +137,10 @@ async fn a_fault_is_completed_later_and_starts_each_run_once() {
 
 #[tokio::test]
 async fn many_automations_of_one_event_start_in_turns() {
-    let mut world = World::start().await;
-    world.process.trigger.answer_within = Some(Duration::from_secs(60));
+    let world = patient().await;
     let automations = listeners(&world, 250, 1).await;
     let hook = world.slack_hook().await;
-    world.slack_says(&hook, "Ev1", &wanted(250, 4_000)).await.expect(200);
+    says(&world, &hook, &wanted(250, 4_000)).await.expect(200);
     assert_eq!((started(&world, &automations), event(&world).await["waiting"].as_array().unwrap().len()), (200, 50));
     assert_eq!(world.run_scheduled().await, 0);
     assert_eq!(started(&world, &automations), 250);
@@ -146,12 +150,11 @@ async fn many_automations_of_one_event_start_in_turns() {
 
 #[tokio::test]
 async fn an_automation_that_has_its_turn_later_is_not_given_a_part_of_a_large_event() {
-    let mut world = World::start().await;
-    world.process.trigger.answer_within = Some(Duration::from_secs(60));
+    let world = patient().await;
     listeners(&world, 210, 1).await;
     let hook = world.slack_hook().await;
     let large = format!("{}{}", wanted(210, 4_000), "word ".repeat(50_000));
-    world.slack_says(&hook, "Ev1", &large).await.expect(200);
+    says(&world, &hook, &large).await.expect(200);
     assert_eq!(event(&world).await["waiting"].as_array().unwrap().len(), 10);
     assert_eq!(world.run_scheduled().await, 0);
     let (runs, seen) = (world.aws.rows("automation_runs").len(), event(&world).await);

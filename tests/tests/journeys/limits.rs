@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::{
     Deadline,
-    models::Timestamp,
     store::{Counted, Database, Quotas, Room, Taken, Window},
 };
 use tests::{
@@ -15,6 +14,7 @@ use tests::{
     aws::{TABLE_PREFIX, sdk_config},
     phone,
     standins::{self, twilio, vapi::ToolCall},
+    within_one_hour,
 };
 use uuid::Uuid;
 
@@ -51,14 +51,6 @@ fn sent_to(world: &World) -> Vec<String> {
     let mut to: Vec<String> = world.twilio.messages().into_iter().map(|message| message.to).collect();
     to.sort();
     to
-}
-
-/// The hour must not end in the middle of a test.
-async fn within_one_hour() {
-    let left = 3_600 - Timestamp::now().as_seconds() % 3_600;
-    if left < 30 {
-        tokio::time::sleep(Duration::from_secs(left.unsigned_abs() + 1)).await;
-    }
 }
 
 fn sent(answers: &[Answer]) -> usize {

@@ -379,6 +379,7 @@ async fn a_base(world: &World) {
 }
 
 async fn a_count(world: &World) {
+    tests::within_one_hour().await;
     let body = json!({"prompt": "Hello"});
     world.start_run(&body).await.expect(202);
     let row = world.aws.rows("usage").remove(0);

@@ -11,10 +11,12 @@ use tests::{
     phone,
     standins::{DropAt, Fault, llm::Turn},
     webhooks::Signer,
+    within_one_hour,
 };
 
 /// A world whose number can place calls.
 async fn world() -> World {
+    within_one_hour().await;
     let world = World::start().await;
     can_call(&world);
     world

@@ -217,6 +217,7 @@ async fn no_text_goes_to_a_caller_without_a_number_or_about_nothing() {
 
 #[tokio::test]
 async fn a_text_beyond_the_quotas_is_not_sent() {
+    tests::within_one_hour().await;
     let (world, automation) = texts(("inbound", &phone(1)), &["Book"], json!({"messages_per_day": 1})).await;
     assert_eq!((world.twilio.messages().len(), status(&world, &automation).await), (1, json!("completed")));
     world.incoming_call(&world.home, "call-2", &phone(2));

@@ -439,13 +439,14 @@ async fn a_run_under_way_stops_at_its_next_step() {
     let (world, site) = bakery().await;
     let fetch = Turn::text(&calls(&format!("return wget(\"{}/a\");", site.url)));
     world.llm.script([fetch]);
-    world.llm.inject(standins::Fault::delay(300));
+    world.llm.inject(standins::Fault::held());
     let id = begin(&world, RunSpec::default()).await;
     let cancel = async {
         tests::clients::until(|| !world.llm.requests().is_empty()).await;
         let run = world.process.run_loop.runs.cancel(organization(&world), id, None).await.unwrap();
         assert_eq!(run.status, RunStatus::Running);
         assert!(run.cancel_requested_at.is_some());
+        world.llm.release();
     };
     tokio::join!(world.run_loop(AMPLE), cancel);
     let run = whole(&world, id).await;

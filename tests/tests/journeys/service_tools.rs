@@ -530,7 +530,7 @@ async fn an_action_that_may_have_acted_stays_unknown_when_its_account_is_gone() 
         |id: &str| json!({"id": id, "tool": "slack_post_message", "parameters": {"conversation": "C1", "text": id}});
     let automation = world.activate(&world.manual(&json!([say("a"), say("b")]))).await;
     let run = world.start_automation(&automation, "once", &json!({})).await;
-    world.pipedream.inject(tests::standins::Fault::delay(600_000).on("POST", "/actions/run"));
+    world.pipedream.inject(tests::standins::Fault::held().on("POST", "/actions/run"));
     let batch = world.aws.receive("runs", 900).unwrap();
     tokio::select! {
         _ = world.run_loop_batch(batch, AMPLE) => panic!("it waits for its answer"),

@@ -1,5 +1,7 @@
 //! The sentences of the agent while a tool runs.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
+
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -157,7 +159,7 @@ async fn words_that_did_not_reach_vapi_are_settled() {
                 .user(&world.home.user_id)
                 .text(speech.to_string())
                 .header("content-type", "application/json")
-                .within(std::time::Duration::from_secs(7)),
+                .within(Duration::from_secs(7)),
         )
         .await;
     assert!(failed.status >= 500, "{}", failed.body);
@@ -173,6 +175,20 @@ fn spoken(world: &World, call: &ToolCall) -> Vec<(String, String)> {
     all.into_iter().map(|said| (said.message, said.text)).collect()
 }
 
+/// A new call and its sentences, of a tool that answered within `seconds`; a busy machine may need several tries.
+async fn answered_within(world: &World, tool: &Value, seconds: u64) -> (ToolCall, Vec<(String, String)>) {
+    for _try in 0..5 {
+        let call = world.call(tool, json!({"text": "Hello"}));
+        let begun = Instant::now();
+        world.call_tool(&call).await.result();
+        if begun.elapsed() < Duration::from_secs(seconds) {
+            let heard = spoken(world, &call);
+            return (call, heard);
+        }
+    }
+    panic!("no answer within {seconds} s");
+}
+
 fn sentence(message: &str, text: &str) -> (String, String) {
     (message.to_owned(), text.to_owned())
 }
@@ -183,12 +199,11 @@ async fn a_caller_hears_the_start_before_the_request_and_the_delay_after_its_tim
     let mut config = ai_sms();
     config["speech"] = json!({"start": "Texting {{caller_phone_number}}.", "failed": "That failed."});
     let tool = world.attached(&config).await;
-    let call = world.call(&tool, json!({"text": "Hello"}));
-    world.call_tool(&call).await.result();
+    let (call, heard) = answered_within(&world, &tool, 4).await;
     let start = sentence("request-start", &format!("Texting {}.", phone(1)));
-    assert_eq!(spoken(&world, &call), std::slice::from_ref(&start), "an answer within four seconds");
+    assert_eq!(heard, std::slice::from_ref(&start));
     let at = world.vapi.spoken(call.call_id.as_deref().unwrap())[0].at.clone();
-    let sent: Timestamp = world.twilio.messages()[0].at.parse().unwrap();
+    let sent: Timestamp = world.twilio.messages().pop().unwrap().at.parse().unwrap();
     assert!(at.parse::<Timestamp>().unwrap() <= sent, "{at} {sent}");
 
     world.twilio.inject(Fault::delay(4_500).on("POST", "/Messages.json"));
@@ -205,9 +220,7 @@ async fn an_empty_sentence_is_silence_and_a_silent_start_is_not_silent_for_long(
     let tool = world.attached(&ai_sms()).await;
     ran(&world, &tool, &[200, 200, 300, 200, 200]);
     let tool = world.update(&tool, &json!({"label": "Text"})).await.expect(200);
-    let fast = world.call(&tool, json!({"text": "Hello"}));
-    world.call_tool(&fast).await.result();
-    assert_eq!(spoken(&world, &fast), []);
+    assert_eq!(answered_within(&world, &tool, 1).await.1, []);
     world.twilio.inject(Fault::delay(1_500).on("POST", "/Messages.json"));
     let slow = world.call(&tool, json!({"text": "Hello again"}));
     world.call_tool(&slow).await.result();
@@ -228,7 +241,7 @@ async fn an_empty_sentence_is_silence_and_a_silent_start_is_not_silent_for_long(
 async fn the_failure_is_spoken_only_if_the_tool_gave_no_answer() {
     let mut world = World::start().await;
     let mut config = ai_sms();
-    config["speech"] = json!({"start": "", "failed": "That failed."});
+    config["speech"] = json!({"start": "", "delayed": "", "failed": "That failed."});
     let tool = world.attached(&config).await;
     world.twilio.inject(Fault::status(400).on("POST", "/Messages.json"));
     let refused = world.call(&tool, json!({"text": "Hello"}));
@@ -246,7 +259,7 @@ async fn the_failure_is_spoken_only_if_the_tool_gave_no_answer() {
 async fn a_caller_hears_the_language_of_the_assistant() {
     let world = World::start().await;
     let mut config = ai_sms();
-    config["speech"] = json!({"start": {"en": "Sending it.", "de": "Ich sende sie."}});
+    config["speech"] = json!({"start": {"en": "Sending it.", "de": "Ich sende sie."}, "delayed": ""});
     let tool = world.attached(&config).await;
     for (language, text, translated_to) in
         [("en-US", "Sending it.", None), ("de", "Ich sende sie.", None), ("fr", "Ich sende sie.", Some("fr"))]

@@ -340,6 +340,7 @@ async fn a_configuration_that_was_never_saved_leaves_no_tool_behind() {
 
 #[tokio::test]
 async fn a_test_is_held_to_the_tools_limits() {
+    tests::within_one_hour().await;
     let world = World::start().await;
     let mut config = ai_sms();
     config["limits"] = json!({"per_call": 1, "per_hour": 2});

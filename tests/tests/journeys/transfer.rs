@@ -6,6 +6,7 @@ mod opening_hours;
 use serde_json::{Value, json};
 use tests::{
     Answer, Event, Tenant, World,
+    clients::until,
     logs::Logs,
     phone,
     standins::{
@@ -536,13 +537,12 @@ async fn a_call_that_ends_between_the_two_messages_of_a_handover_is_not_handed_o
     let tool = world.attached(&transfer(&json!({"target": target, "message": "Ana"}))).await;
     let call = world.call(&tool, json!({}));
     came_in(&world, &world.home, &call);
-    // The message is taken at once, and its answer takes a while.
-    world.vapi.inject(Fault::delay(1_000).on("POST", "/control"));
+    // The message is taken at once, and answered after the call's end.
+    world.vapi.inject(Fault::held().on("POST", "/control"));
     let hangs_up = async {
-        while heard(&world, &call).is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        until(|| !heard(&world, &call).is_empty()).await;
         world.vapi.end_call(id(&call));
+        world.vapi.release();
     };
     let (answer, ()) = tokio::join!(world.call_tool(&call), hangs_up);
     assert!(refused(&answer).contains("nothing was transferred"));

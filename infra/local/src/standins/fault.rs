@@ -83,6 +83,11 @@ impl Fault {
         Self { delay_ms: milliseconds, ..Self::default() }
     }
 
+    /// Carried out at once, answered after [`Standin::release`](super::Standin::release).
+    pub fn held() -> Self {
+        Self::delay(600_000)
+    }
+
     pub fn drop_before() -> Self {
         Self { drop: Some(DropAt::Before), ..Self::default() }
     }
@@ -180,6 +185,12 @@ impl Faults {
 
     pub(super) fn clear(&self) {
         locked(&self.0).clear();
+    }
+
+    pub(super) fn end_delays(&self) {
+        for fault in locked(&self.0).iter_mut() {
+            fault.delay_ms = 0;
+        }
     }
 
     /// The fault that applies to this request; uses one of its `times`.

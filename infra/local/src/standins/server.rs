@@ -26,7 +26,7 @@ use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::oneshot,
+    sync::{oneshot, watch},
 };
 
 use super::{
@@ -64,6 +64,7 @@ pub struct Standin<S> {
     pub(super) service: Arc<S>,
     log: Arc<Log>,
     faults: Arc<Faults>,
+    released: watch::Sender<()>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -95,6 +96,12 @@ impl<S> Standin<S> {
     pub fn clear_faults(&self) {
         self.faults.clear();
     }
+
+    /// Ends the delays of all requests so far, and of the pending faults.
+    pub fn release(&self) {
+        self.faults.end_delays();
+        self.released.send_replace(());
+    }
 }
 
 impl<S> Drop for Standin<S> {
@@ -111,11 +118,17 @@ struct Shared<S> {
     service: Arc<S>,
     log: Arc<Log>,
     faults: Arc<Faults>,
+    released: watch::Sender<()>,
 }
 
 impl<S> Clone for Shared<S> {
     fn clone(&self) -> Self {
-        Self { service: Arc::clone(&self.service), log: Arc::clone(&self.log), faults: Arc::clone(&self.faults) }
+        Self {
+            service: Arc::clone(&self.service),
+            log: Arc::clone(&self.log),
+            faults: Arc::clone(&self.faults),
+            released: self.released.clone(),
+        }
     }
 }
 
@@ -129,7 +142,9 @@ pub(super) fn serve<S: Service>(address: SocketAddr, service: S) -> io::Result<S
         let _entered = runtime.enter();
         TcpListener::from_std(listener)?
     };
-    let shared = Shared { service: Arc::new(service), log: Arc::default(), faults: Arc::default() };
+    let released = watch::Sender::default();
+    let shared =
+        Shared { service: Arc::new(service), log: Arc::default(), faults: Arc::default(), released: released.clone() };
     let standin_service = Arc::clone(&shared.service);
     let (log, faults) = (Arc::clone(&shared.log), Arc::clone(&shared.faults));
     let (stop, stopped) = oneshot::channel();
@@ -151,6 +166,7 @@ pub(super) fn serve<S: Service>(address: SocketAddr, service: S) -> io::Result<S
         service: standin_service,
         log,
         faults,
+        released,
         stop: Some(stop),
         thread: Some(thread),
     })
@@ -168,11 +184,13 @@ async fn receive<S: Service>(
     if let Some(answer) = shared.control(&request).await {
         return response(answer);
     }
+    // Before the log shows the request: nothing releases it earlier.
+    let released = shared.released.subscribe();
     let number = shared.log.received(&request);
     // On a separate task, because a service carries on when the caller hangs up.
     let handled = tokio::spawn(async move {
         let fault = shared.faults.meet(&request).unwrap_or_default();
-        let answer = shared.handle(&request, &fault).await;
+        let answer = shared.handle(&request, &fault, released).await;
         if let Some(answer) = &answer {
             shared.log.answered(number, answer.status);
         }
@@ -214,20 +232,21 @@ impl<S: Service> Shared<S> {
     }
 
     /// The answer; `None` if the connection must be cut.
-    async fn handle(&self, request: &Request, fault: &Fault) -> Option<Answer> {
+    async fn handle(&self, request: &Request, fault: &Fault, mut released: watch::Receiver<()>) -> Option<Answer> {
         let delay = Duration::from_millis(fault.delay_ms) + self.service.pause(request);
+        let delayed = async { drop(tokio::time::timeout(delay, released.changed()).await) };
         let carried_out = match fault.effect() {
             Effect::First => {
                 let answer = self.service.answer(request).await;
-                tokio::time::sleep(delay).await;
+                delayed.await;
                 Some(answer)
             }
             Effect::Last => {
-                tokio::time::sleep(delay).await;
+                delayed.await;
                 Some(self.service.answer(request).await)
             }
             Effect::None => {
-                tokio::time::sleep(delay).await;
+                delayed.await;
                 None
             }
         };

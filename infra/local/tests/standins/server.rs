@@ -2,6 +2,8 @@
 //! effect.
 #![expect(clippy::expect_used, reason = "a test says what is missing and stops")]
 
+use std::time::{Duration, Instant};
+
 use local::standins::{
     DropAt, Effect, Fault, Standin,
     twilio::{self, Twilio},
@@ -29,10 +31,11 @@ async fn faults(twilio: &Standin<Twilio>, faults: Value) -> u16 {
     request.send().await.expect("an answer").status().as_u16()
 }
 
-/// Has no time-out of its own: the test runner stops a hanging test.
 async fn until(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
     while !condition() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        assert!(begun.elapsed() < Duration::from_secs(120), "the awaited state did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -132,6 +135,19 @@ async fn a_caller_who_hangs_up_does_not_stop_the_effect() {
     waiting.abort();
     until(|| twilio.messages().len() == 2).await;
     assert_eq!(twilio.messages().last().map(|message| message.body.clone()), Some("last".to_owned()));
+}
+
+#[tokio::test]
+async fn a_held_request_is_answered_once_it_is_released() {
+    let twilio = twilio();
+    twilio.inject(Fault::held().times(2));
+    let held = tokio::spawn(json(sms(&twilio, "held")));
+    until(|| twilio.messages().len() == 1).await;
+    assert!(!held.is_finished(), "it waits");
+    twilio.release();
+    assert_eq!(held.await.expect("the task").0, 201);
+    assert_eq!(json(sms(&twilio, "after it")).await.0, 201, "the other fault holds nothing any more");
+    assert_eq!(twilio.faults(), []);
 }
 
 #[tokio::test]

@@ -194,6 +194,7 @@ async fn an_agent_with_outside_effects_asks_for_approval() {
 
 #[tokio::test]
 async fn messages_of_agents_count_against_the_daily_quota() {
+    tests::within_one_hour().await;
     let (world, books) = books().await;
     messenger(&world);
     let parameters = json!({"prompt": "Tell them.", "tools": ["team_post_message"], "schema": {"type": "string"}});

@@ -7,6 +7,7 @@ use shared::models::{AutomationRun, RunStatus};
 use tests::{
     Event, Fault, Trouble, World,
     automation::{AMPLE, whole},
+    clients::until,
     http_server::Server,
 };
 
@@ -122,9 +123,7 @@ async fn a_loop_is_cancelled_between_its_items() {
     let run = begun(&world, &json!([each(json!({}))]), &json!({"rows": rows(20)})).await;
     let batch = world.aws.receive("runs", 900).unwrap();
     let cancel = async {
-        while entered(&books).len() < 2 {
-            tokio::task::yield_now().await;
-        }
+        until(|| entered(&books).len() >= 2).await;
         assert_eq!(world.cancel_run(&run.id.to_string()).await.status, 200);
     };
     futures_util::join!(world.run_loop_batch(batch, AMPLE), cancel);

@@ -69,11 +69,12 @@ async fn a_prompt_under_way_makes_no_call_after_its_automation_is_paused_or_dele
             .await;
         let run = world.start_automation(&automation, "once", &json!({})).await;
         world.llm.script([Turn::text(&calls("return ledger_post({entry: \"one\"});"))]);
-        world.llm.inject(standins::Fault::delay(300));
+        world.llm.inject(standins::Fault::held());
         let withdraw = async {
             tests::clients::until(|| !world.llm.requests().is_empty()).await;
             let answer = world.automation(method, &format!("/{}{path}", automation.id), &Value::Null).await;
             assert!(answer.status < 300, "{}", answer.body);
+            world.llm.release();
         };
         tokio::join!(world.run_loop(AMPLE), withdraw);
         assert!(entered(&books).is_empty(), "{word}");

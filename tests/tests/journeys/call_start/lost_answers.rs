@@ -1,5 +1,7 @@
 //! Outages of the database and of VAPI, and answers that are lost, while a call starts.
 
+use futures_util::future::join_all;
+
 use super::*;
 
 /// The SDK repeats an update whose answer is lost.
@@ -83,17 +85,18 @@ async fn a_lost_answer_of_the_history_keeps_no_failure_from_the_call() {
 #[tokio::test]
 async fn a_call_at_which_vapi_hangs_once_reaches_the_agent() {
     let attempts = [(false, Effect::First, 2), (true, Effect::First, 1), (true, Effect::None, 2)];
-    for (bypass, effect, posts) in attempts {
+    let reached = async |(bypass, effect, posts): (bool, Effect, usize)| {
         let world = World::start().await;
         if bypass {
             bypassed(&world);
         }
         world.vapi.inject(Fault::delay(60_000).with_effect(effect).on("POST", "/"));
-        let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(6));
+        let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(9));
         call_id(&world.send("call-start", &incoming).await);
         let posted = world.vapi.requests().into_iter().filter(|request| request.method == "POST").count();
         assert_eq!((world.vapi.calls_begun(), posted), (1, posts), "{bypass} {effect:?}");
-    }
+    };
+    join_all(attempts.map(reached)).await;
 }
 
 /// The attempt that begins beside it takes as long.
@@ -101,7 +104,7 @@ async fn a_call_at_which_vapi_hangs_once_reaches_the_agent() {
 async fn a_call_at_which_vapi_is_slow_reaches_the_agent() {
     let world = World::start().await;
     world.vapi.inject(Fault::delay(7_000).with_effect(Effect::First).on("POST", "/").times(2));
-    let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(9));
+    let incoming = world.incoming(&world.caller(&phone(1))).within(Duration::from_secs(12));
     call_id(&world.send("call-start", &incoming).await);
     assert_eq!(world.vapi.calls_begun(), 1);
 }

@@ -13,7 +13,7 @@ async fn a_slow_async_tool_that_holds_its_queues_batches_keeps_no_start_waiting(
     slow["label"] = json!("slow");
     slow["async"] = json!(true);
     let slow = world.attached(&slow).await;
-    crm.inject(Fault::delay(5_000).with_body(json!("late")).on("GET", "/slow"));
+    crm.inject(Fault::held().with_body(json!("late")).on("GET", "/slow"));
     answers(&crm, "customer", &json!("Ana"));
 
     world.call_tool(&world.call(&slow, json!({}))).await.result();
@@ -32,6 +32,7 @@ async fn a_slow_async_tool_that_holds_its_queues_batches_keeps_no_start_waiting(
         told = start => told,
     };
     assert_eq!(told, [format!("{HEADING}\ncustomer: \"Ana\"")]);
+    crm.release();
     assert_eq!(slow.await, 0);
     let ran = world.executions().into_iter().find(|run| run["trigger"] == "conversation").unwrap();
     assert_eq!(ran["status"], "succeeded");

@@ -23,7 +23,7 @@ async fn writes_that_hang_do_not_keep_twilio_waiting() {
     let began = Instant::now();
     let answer = twiml(&transfer.post(&form).await).unwrap();
     assert!(answer.contains("<Dial"), "{answer}");
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     world.aws.clear_faults();
 }
 

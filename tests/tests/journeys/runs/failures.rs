@@ -9,6 +9,7 @@ use shared::models::{RunLimits, RunStatus, Timestamp};
 use tests::{
     Fault, Trouble, World,
     automation::{AMPLE, RunSpec, begin, calls, whole},
+    clients::until,
     http_server::Server,
     sms_without_call,
 };
@@ -137,19 +138,15 @@ async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
 async fn a_process_without_the_lease_writes_nothing_to_the_run() {
     let (world, _site) = bakery().await;
     world.llm.script([done(), answer()]);
-    world.llm.inject(standins::Fault::delay(1_000));
+    world.llm.inject(standins::Fault::held());
     let id = begin(&world, RunSpec::default()).await;
     let batch = world.aws.receive("runs", 0).unwrap();
     let another_takes_it = async {
-        loop {
-            let run = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
-            if run["status"] == "running" {
-                let mut taken = run;
-                taken["lease_token"] = json!("another");
-                return world.aws.put("automation_runs", &taken);
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| !world.llm.requests().is_empty()).await;
+        let mut taken = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+        taken["lease_token"] = json!("another");
+        world.aws.put("automation_runs", &taken);
+        world.llm.release();
     };
     let (failed, ()) = futures_util::join!(world.run_loop_batch(batch, AMPLE), another_takes_it);
     let run = whole(&world, id).await;

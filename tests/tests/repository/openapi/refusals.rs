@@ -14,15 +14,13 @@ use super::{
 
 /// A creation whose reserved name is taken by another tool while VAPI creates the tool.
 async fn overtaken(world: &World) -> Answer {
-    let reserved = |row: &&Value| row.get("reserved_until").is_some();
-    world.vapi.inject(Standin::delay(300).on("POST", "/tool"));
+    let reserved = || world.aws.rows("tools").into_iter().find(|row| row.get("reserved_until").is_some());
+    world.vapi.inject(Standin::held().on("POST", "/tool"));
     let takes = async {
-        loop {
-            if let Some(name) = world.aws.rows("tools").iter().find(reserved) {
-                return world.aws.change("tools", text(&name["id"]), json!({"tool_id": NOBODY}));
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        tests::clients::until(|| reserved().is_some()).await;
+        let name = reserved().unwrap();
+        world.aws.change("tools", text(&name["id"]), json!({"tool_id": NOBODY}));
+        world.vapi.release();
     };
     let ((), answer) = futures_util::future::join(takes, world.create(&ai_sms())).await;
     answer
