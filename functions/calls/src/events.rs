@@ -349,13 +349,14 @@ pub(crate) fn news(message: &Value) -> Option<CallUpdate> {
         },
         "end-of-call-report" => {
             let (from, to) = (moment(message, "startedAt"), moment(message, "endedAt"));
+            let sent = message.get("timestamp").and_then(Value::as_i64).map(Timestamp::from_millis);
             Some(CallUpdate::End(End {
                 at: to,
                 reason: reason(message),
                 duration_seconds: from.zip(to).and_then(|(from, to)| seconds(from, to)),
                 cost: message.get("cost").and_then(Value::as_f64).filter(|cost| *cost >= 0.0),
                 cost_parts: cost_parts(message),
-                told_at: message.get("timestamp").and_then(Value::as_i64).map(Timestamp::from_millis).or(to),
+                told_at: Some(sent.or(to).unwrap_or_else(Timestamp::now)),
             }))
         }
         "speech-update" => {

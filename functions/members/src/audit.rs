@@ -78,8 +78,8 @@ impl Part for Wanted {
 }
 
 fn time(name: &str, value: &str, problems: &mut Problems) -> Option<Timestamp> {
-    if let Ok(time) = value.parse() {
-        Some(time)
+    if let Ok(time) = value.parse::<Timestamp>() {
+        Some(time.max(Timestamp::FIRST))
     } else {
         problems.add(name, "must be a time in ISO 8601, such as 2026-11-20T16:20:52.123Z");
         None

@@ -1,8 +1,12 @@
 //! Stores each step of a run, and reports why the run must stop.
 
-use std::ops::ControlFlow;
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, OnceLock},
+};
 
-use futures_util::join;
+use futures_util::{FutureExt, join};
+use serde_json::{Map, Value};
 use shared::{
     Result,
     error::{self, OverBudget, found},
@@ -12,12 +16,13 @@ use shared::{
         Timestamp,
     },
     store::{AutomationRuns, Automations, Budgets, Lease, Saved, SavedStep, Waits, over},
+    tool::{CallContext, CallableTool, ToolFuture, ToolOutcome, ToolSpec, Toolbox},
 };
 
 /// The run's items in the table, written under its lease.
 pub(crate) struct RunJournal<'a> {
     pub(crate) runs: &'a AutomationRuns,
-    pub(crate) automations: &'a Automations,
+    pub(crate) withdrawal: &'a Withdrawal,
     pub(crate) run: &'a AutomationRun,
     pub(crate) lease: &'a Lease,
     pub(crate) meter: CostMeter<'a>,
@@ -96,6 +101,9 @@ impl Journal for RunJournal<'_> {
     type Stop = Stop;
 
     fn may_ask(&self) -> ControlFlow<Stop> {
+        if let Some(why) = self.withdrawal.why.get() {
+            return ControlFlow::Break(Stop::Withdrawn(why.clone()));
+        }
         self.meter.over().map_or(ControlFlow::Continue(()), |over| ControlFlow::Break(Stop::OverBudget(over)))
     }
 
@@ -110,7 +118,7 @@ impl Journal for RunJournal<'_> {
     }
 
     async fn may_call(&self) -> Result<ControlFlow<Stop>> {
-        let why = withdrawn(self.automations, self.run).await?;
+        let why = withdrawn(&self.withdrawal.automations, self.run).await?;
         Ok(why.map_or(ControlFlow::Continue(()), |why| ControlFlow::Break(Stop::Withdrawn(why))))
     }
 
@@ -134,6 +142,60 @@ pub(crate) async fn withdrawn(automations: &Automations, run: &AutomationRun) ->
         Some(_) => return Ok(None),
     };
     Ok(Some(format!("Its automation was {why}, so the run ended before its next step.")))
+}
+
+/// Whether the automation of a prompt's run is withdrawn. Calls of one answer may begin minutes after it, so each call with an
+/// effect asks.
+pub(crate) struct Withdrawal {
+    automations: Automations,
+    run: AutomationRun,
+    /// The reason for which a call was not made.
+    why: OnceLock<String>,
+}
+
+impl Withdrawal {
+    pub(crate) fn new(automations: &Automations, run: &AutomationRun) -> Arc<Self> {
+        Arc::new(Self { automations: automations.clone(), run: run.clone(), why: OnceLock::new() })
+    }
+
+    /// Wraps every tool with an effect so that it is not called once the automation is withdrawn.
+    pub(crate) fn limit(self: &Arc<Self>, toolbox: &mut Toolbox) {
+        toolbox.wrap_each(|tool| {
+            if !tool.spec().acts() {
+                return tool;
+            }
+            Arc::new(UntilWithdrawn { tool, withdrawal: Arc::clone(self) })
+        });
+    }
+}
+
+struct UntilWithdrawn {
+    tool: Arc<dyn CallableTool>,
+    withdrawal: Arc<Withdrawal>,
+}
+
+impl CallableTool for UntilWithdrawn {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn inner(&self) -> Option<&dyn CallableTool> {
+        Some(&*self.tool)
+    }
+
+    fn call<'a>(&'a self, arguments: Map<String, Value>, context: &'a CallContext<'a>) -> ToolFuture<'a> {
+        async move {
+            let Withdrawal { automations, run, why } = &*self.withdrawal;
+            match withdrawn(automations, run).await?.map(|reason| why.get_or_init(|| reason)) {
+                Some(why) if self.tool.knows_deliveries() => {
+                    self.tool.call(arguments, &CallContext { refused: Some(why), ..*context }).await
+                }
+                Some(why) => Ok(ToolOutcome::failed(why.as_str())),
+                None => self.tool.call(arguments, context).await,
+            }
+        }
+        .boxed()
+    }
 }
 
 fn stop(saved: Saved, unsaved: impl FnOnce() -> UnsavedSteps) -> ControlFlow<Stop> {

@@ -16,7 +16,7 @@ use shared::{
 use crate::{
     deps::{Deps, Held},
     ending::ended_by,
-    journal::{CostMeter, RunJournal, Stop},
+    journal::{CostMeter, RunJournal, Stop, Withdrawal},
     verdict::ends_at,
 };
 
@@ -27,6 +27,7 @@ const USAGE_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>, Spent) {
     let Held { deps, run, lease, deadline } = held;
     let organization = run.organization_id;
+    let withdrawal = Withdrawal::new(&deps.automations, run);
     let ready = async {
         let prompt = whole.prompt.as_ref().ok_or_else(|| Error::internal("a run has no prompt"))?;
         let schema = prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
@@ -36,6 +37,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
         if let Some(quota) = if run.dry_run { None } else { quota(deps, &whole).await? } {
             quota.limit(&mut toolbox);
         }
+        withdrawal.limit(&mut toolbox);
         let (account, usage) =
             join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline.at_most(USAGE_WITHIN)));
         let account = account?;
@@ -77,7 +79,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
     };
     let meter = CostMeter { budgets: &deps.budgets, organization, on_own_key: account.is_own(), usage, uncounted: 0.0 };
     let ended = feedback
-        .run(&mut dialogue, &mut RunJournal { runs: &deps.runs, automations: &deps.automations, run, lease, meter })
+        .run(&mut dialogue, &mut RunJournal { runs: &deps.runs, withdrawal: &withdrawal, run, lease, meter })
         .await;
     (ended, *dialogue.spent())
 }

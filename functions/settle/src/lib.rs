@@ -10,7 +10,7 @@ use std::time::Duration;
 use shared::{
     Deadline, Result,
     automation::{RunQueue, Triggers},
-    error,
+    error::{self, found},
     lifecycle::{Lifecycle, Report, SettleWaker},
     platform::Parts,
     store::Approvals,
@@ -59,11 +59,16 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
 }
 
 /// Wakes the runs whose approvals have expired, or were decided a while ago without effect on the run. The message goes out
-/// before the note, so that none is lost; a duplicate is harmless.
+/// before the note, so that none is lost; a duplicate is harmless. An approval of a run that ended without it is closed.
 async fn wake_waiting_runs(deps: &Deps) -> Result<()> {
     for approval in deps.approvals.due_to_wake().await? {
-        deps.runs.wake(approval.organization_id, approval.run_id).await?;
-        deps.approvals.woken(&approval).await?;
+        let run = found(deps.runs.runs.get(approval.organization_id, approval.run_id).await);
+        if run.is_ok_and(|run| run.is_none_or(|run| run.status.is_over())) {
+            deps.approvals.close(&approval).await?;
+        } else {
+            deps.runs.wake(approval.organization_id, approval.run_id).await?;
+            deps.approvals.woken(&approval).await?;
+        }
     }
     Ok(())
 }

@@ -243,11 +243,11 @@ parsed!(AgentId, AutomationId, E164, KnowledgeBaseId, SecretId, ToolId, UserId, 
 
 impl Given for Timestamp {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let moment = fields.text(name, LONGEST_MOMENT)?.parse().ok();
+        let moment = fields.text(name, LONGEST_MOMENT)?.parse::<Self>().ok();
         if moment.is_none() {
             fields.problem(name, "must be a time in ISO 8601, for example 2026-11-23T09:30:00Z");
         }
-        moment
+        moment.map(|moment| moment.max(Self::FIRST))
     }
 }
 

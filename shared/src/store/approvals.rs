@@ -157,6 +157,12 @@ impl Approvals {
         later.unless_refused().await.map(drop)
     }
 
+    /// Its run is over, so nobody is woken any more.
+    pub async fn close(&self, approval: &OpenApproval) -> Result<()> {
+        let closed = self.table.update(id(approval.id), "REMOVE #open, #wake_at").of(approval.organization_id);
+        closed.unless_refused().await.map(drop)
+    }
+
     pub(super) async fn delete_of_run(
         &self,
         organization: OrganizationId,

@@ -78,7 +78,7 @@ pub struct End {
     pub cost: Option<f64>,
     /// In US dollars, by item.
     pub cost_parts: BTreeMap<String, f64>,
-    /// When VAPI reported the cost.
+    /// When VAPI sent its report; none for a status.
     pub told_at: Option<Timestamp>,
 }
 
@@ -326,9 +326,9 @@ impl Calls {
         }
         if let Some(cost) = end.cost {
             change = change.and(", #cost = :cost").with([(":cost", to_attribute(&cost)?)]);
-            if let Some(at) = end.told_at {
-                change = change.and(", #cost_at = if_not_exists(#cost_at, :told_at)").with([(":told_at", text(at))]);
-            }
+        }
+        if let Some(at) = end.told_at {
+            change = change.and(", #cost_at = if_not_exists(#cost_at, :told_at)").with([(":told_at", text(at))]);
         }
         if !end.cost_parts.is_empty() {
             change = change.and(", #cost_parts = :parts").with([(":parts", to_attribute(&end.cost_parts)?)]);

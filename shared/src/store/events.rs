@@ -174,7 +174,8 @@ impl Events {
             table.query_index("by_organization", "#organization_id = :of AND #created_at BETWEEN :since AND :end");
         let range = range.filter("#expires_at > :now").with([
             (":of", text(organization)),
-            (":since", text(of.since.unwrap_or(Timestamp::from_millis(0)))),
+            // Before every time.
+            (":since", of.since.map_or_else(|| text("0"), text)),
             // `until` is exclusive, and times have milliseconds.
             (":end", text(Timestamp::from_millis(of.until.as_millis() - 1))),
             (":now", number(Timestamp::now().as_seconds())),

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::{
     catalogue::{files, load},
     claims::example,
+    place_call::{call_back, can_call, placed},
 };
 
 const SHARED: &str = "/api/hooks/twilio";
@@ -410,7 +411,7 @@ async fn a_caller_who_hangs_up_without_a_booking_is_texted() {
         world.incoming_call(&world.home, call, &phone(1));
         world.aws.change("calls", call, json!({"direction": direction}));
         let over = json!({"message": {
-            "type": "status-update", "status": "ended", "endedReason": "customer-ended-call", "call": {"id": call},
+            "type": "end-of-call-report", "endedReason": "customer-ended-call", "call": {"id": call},
         }});
         world.send("calls", &Event::post("/api/vapi/events", &over).header("authorization", &bearer)).await.expect(200);
         assert_eq!(world.run_scheduled_within(20).await, 0);
@@ -422,4 +423,38 @@ async fn a_caller_who_hangs_up_without_a_booking_is_texted() {
     assert!(sent.body.contains("Sorry that we did not find a time"), "{}", sent.body);
     post(&world, &world.home.twilio_token.clone(), &text(&world, "SM9", "Ten, please")).await.expect(200);
     assert_eq!(runs(&world, &answers), 1);
+}
+
+/// VAPI's status comes half a minute before its report, which alone has the words of the call.
+#[tokio::test]
+async fn a_person_who_wants_no_more_calls_is_not_called_back_although_the_report_comes_late() {
+    let world = World::start().await;
+    can_call(&world);
+    world.catalogue_service("calls");
+    let tool = world.tool(&call_back(&world, &json!({}))).await;
+    let name = tool["name"].as_str().unwrap();
+    let automation = world
+        .active(&json!({
+            "name": "Call back", "trigger_type": "webhook",
+            "trigger_config": {"service": "Calls", "event_type": "call.ended"},
+            "actions": [{"id": "call", "tool": name, "parameters": {"to": "{{call.person_phone_number}}"}}],
+            "fingerprints": {name: "v0"},
+        }))
+        .await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let said = json!({"messages": [{"role": "user", "message": "Please never call me again."}]});
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
+    for (message, expected) in [
+        (json!({"type": "status-update", "status": "ended"}), 0),
+        (json!({"type": "end-of-call-report", "cost": 0.12, "artifact": said}), 1),
+    ] {
+        let mut body = json!({"message": message});
+        body["message"]["call"] = json!({"id": "call-1"});
+        world.send("calls", &Event::post("/api/vapi/events", &body).header("authorization", &bearer)).await.expect(200);
+        assert_eq!(world.run_scheduled_within(70).await, 0);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        assert_eq!((runs(&world, &automation), placed(&world).len()), (expected, 0));
+    }
+    assert_eq!(given(&world)["call"]["cost"], 0.12);
+    assert_eq!(world.aws.rows("do_not_call").len(), 1);
 }

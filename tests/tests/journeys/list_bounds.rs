@@ -72,3 +72,19 @@ async fn a_cursor_without_a_time_is_named() {
     let answer = world.list(&format!("{path}?until=2026-04-01T00:00:00Z&cursor={late}")).await;
     assert_eq!(answer.expect(422)["errors"][0]["field"], Value::from("cursor"));
 }
+
+#[tokio::test]
+async fn times_before_the_year_0_are_before_every_item() {
+    const LONG_AGO: &str = "-000001-01-01T00:00:00Z";
+    let world = World::start().await;
+    for list in LISTS {
+        for name in ["since", "until"] {
+            let answer = page(&world, list, &[(name, LONG_AGO)]).await.expect(200);
+            assert_eq!(answer["next_cursor"], Value::Null, "{list:?} {name}");
+        }
+    }
+    for long_ago in [LONG_AGO, "1960-01-01T00:00:00Z"] {
+        let plan = world.replays(&world.home, "POST", "", &json!({"until": long_ago})).await.expect(201);
+        assert_eq!(plan["events"], 0, "{plan}");
+    }
+}

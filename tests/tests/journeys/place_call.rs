@@ -537,9 +537,8 @@ async fn an_answered_and_an_ended_call_start_automations_once() {
         assert_eq!(world.run_scheduled_within(60).await, 0);
     }
     assert_eq!(runs(), [1, 0]);
-    let mut over = status("ended");
-    over["endedReason"] = json!("voicemail");
-    report(&world, &over).await;
+    let call = json!({"id": id});
+    report(&world, &json!({"type": "end-of-call-report", "endedReason": "voicemail", "call": call})).await;
     assert_eq!(world.run_scheduled_within(60).await, 0);
     assert_eq!(runs(), [1, 1]);
     let events = world.events("").await.expect(200);

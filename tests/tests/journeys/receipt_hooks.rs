@@ -227,7 +227,7 @@ async fn a_text_beyond_the_quotas_is_not_sent() {
     second["organization_call"] = json!(format!("{}#call-2", world.home.organization_id));
     world.aws.put("executions", &second);
     let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
-    let ended = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": "call-2"}}});
+    let ended = json!({"message": {"type": "end-of-call-report", "call": {"id": "call-2"}}});
     world.send("calls", &Event::post("/api/vapi/events", &ended).header("authorization", &bearer)).await.expect(200);
     assert_eq!(world.run_scheduled_within(20).await, 0);
     assert_eq!(world.run_loop(AMPLE).await, 0);

@@ -7,16 +7,13 @@
 mod reader;
 mod same_time;
 
-use jiff::{
-    civil::{Date, DateTime},
-    tz::TimeZone,
-};
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 pub(in crate::automation::definition) use self::{reader::StepReader, same_time::check_same_time};
 use super::{Action, OnError};
 use crate::{
-    automation::expressions::conditions::Condition,
+    automation::expressions::{conditions::Condition, filters::moment_in},
     models::{Timestamp, folded_name},
 };
 
@@ -223,12 +220,27 @@ pub(in crate::automation) const ERROR: &str = "error";
 /// The name of the filled values in the stored filter of a wait.
 pub(in crate::automation) const FILLED: &str = "filled";
 
-/// A day or moment of ISO 8601; without an offset it is in `zone`.
+/// As [`moment_in`]; spaces may surround the text.
 pub(in crate::automation) fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
-    let text = text.trim();
-    if let Ok(at) = text.parse::<jiff::Timestamp>() {
-        return Some(Timestamp::from_millis(at.as_millisecond()));
+    moment_in(text.trim(), zone).map(|at| Timestamp::from_millis(at.timestamp().as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_in_brackets_comes_before_that_of_the_run() {
+        let berlin = TimeZone::get("Europe/Berlin").unwrap();
+        for (text, at) in [
+            ("2027-01-31T09:00[America/New_York]", "2027-01-31T14:00:00Z"),
+            ("2027-01-31[America/New_York]", "2027-01-31T05:00:00Z"),
+            (" 2027-01-31T09:00 ", "2027-01-31T08:00:00Z"),
+            ("2027-01-31", "2027-01-30T23:00:00Z"),
+            ("2027-01-31T09:00-05:00[America/New_York]", "2027-01-31T14:00:00Z"),
+        ] {
+            assert_eq!(moment(text, &berlin), at.parse().ok(), "{text}");
+        }
+        assert_eq!(moment("2027-01-31T09:00[Mars/Base]", &berlin), None);
     }
-    let local = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(|day| day.at(0, 0, 0, 0))).ok()?;
-    Some(Timestamp::from_millis(local.to_zoned(zone.clone()).ok()?.timestamp().as_millisecond()))
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     automation::{
-        expressions::{conditions::Condition, path::Path},
+        expressions::{conditions::Condition, filters::local_time, path::Path},
         nearest,
     },
     models::{Timestamp, folded_name},
@@ -250,9 +250,8 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
     let text = run_at?;
     let at = if let Ok(moment) = text.parse::<Timestamp>() {
         moment
-    } else if let Some(local) =
-        text.parse::<civil::DateTime>().ok().filter(|_| text.contains('T') || text.contains(' '))
-    {
+    } else if let Some((day, Some(time), own)) = local_time(&text) {
+        let (local, zone) = (day.to_datetime(time), own.or(zone));
         if zone.is_none() {
             assume_utc(config, "run_at");
         }

@@ -2,8 +2,8 @@
 
 use jiff::{
     Span, Timestamp, ToSpan, Zoned,
-    civil::{Date, DateTime, Weekday},
-    fmt::strtime,
+    civil::{Date, Time, Weekday},
+    fmt::{strtime, temporal::Pieces},
     tz::{Offset, TimeZone},
 };
 use minijinja::{
@@ -78,16 +78,28 @@ fn not_a_date(text: &str) -> Error {
     wrong(format_args!("{text:?} is not a date: write ISO 8601, for example 2026-11-23 or 2026-11-23T09:30:00Z"))
 }
 
-/// The moment of a text in ISO 8601. Without an offset it is local time of `zone`, else of the run's zone.
+/// A day or local time of ISO 8601, with the zone in its brackets, which jiff's `DateTime` leaves unread.
+pub(in crate::automation) fn local_time(text: &str) -> Option<(Date, Option<Time>, Option<TimeZone>)> {
+    let pieces = Pieces::parse(text).ok().filter(|pieces| pieces.offset().is_none())?;
+    Some((pieces.date(), pieces.time(), pieces.to_time_zone().ok()?))
+}
+
+/// The moment of a text in ISO 8601, in `zone`. Without an offset it is local time of the zone in its brackets, else of `zone`.
+pub(in crate::automation) fn moment_in(text: &str, zone: &TimeZone) -> Option<Zoned> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at.to_zoned(zone.clone()));
+    }
+    let (day, time, own) = local_time(text)?;
+    let local = day.to_datetime(time.unwrap_or_default());
+    Some(local.to_zoned(own.unwrap_or_else(|| zone.clone())).ok()?.with_time_zone(zone.clone()))
+}
+
+/// Without `zone` it is the run's zone.
 fn moment(state: &State, text: &str, zone: Option<&str>) -> Result<Zoned, Error> {
     let of_run = state.lookup(ZONE);
     let name = zone.or_else(|| of_run.as_ref().and_then(Value::as_str)).unwrap_or("UTC");
     let zone = TimeZone::get(name).map_err(|_unknown| wrong(format_args!("{name:?} is not an IANA time zone")))?;
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Ok(at.to_zoned(zone));
-    }
-    let local = text.parse::<DateTime>().or_else(|_no_time| text.parse::<Date>().map(DateTime::from));
-    local.map_err(|_neither| not_a_date(text))?.to_zoned(zone).map_err(wrong)
+    moment_in(text, &zone).ok_or_else(|| not_a_date(text))
 }
 
 fn spent(state: &State, _value: &Value) -> u64 {

@@ -127,6 +127,7 @@ fn a_pause_has_one_time_within_thirty_days() {
         ),
         (json!({"minutes": 5, "until": "2027-01-31"}), "/actions/2/wait", "missing_field"),
         (json!({"until": "soon"}), "/actions/2/wait/until", "invalid_value"),
+        (json!({"until": "2027-01-31T09:00[Mars/Base]"}), "/actions/2/wait/until", "invalid_value"),
         (json!({"until": "2026-11-01T09:00"}), "/actions/2/wait/until", "in_the_past"),
         (json!({"until": "{{event.txt}}"}), "/actions/2/wait/until", "unknown_path"),
         (json!({"for_event": {}}), "/actions/2/wait/for_event/timeout", "missing_field"),

@@ -63,6 +63,11 @@ fn schedules_have_times_that_mean_something() {
         (json!({"run_at": "2026-11-22T12:00:00Z"}), "run_at in_the_past"),
         // 12:30 in Berlin is in the past.
         (json!({"run_at": "2026-11-22T12:30:00", "timezone": "Europe/Berlin"}), "run_at in_the_past"),
+        // In brackets: its own zone, in which 7:30 is still to come.
+        (json!({"run_at": "2026-11-22T07:30:00[America/New_York]", "timezone": "Europe/Berlin"}), ""),
+        (json!({"run_at": "2026-11-22T07:30:00[America/New_York]"}), ""),
+        (json!({"run_at": "2026-11-22[America/New_York]"}), "run_at invalid_value"),
+        (json!({"run_at": "2027-01-31T09:00[Mars/Base]"}), "run_at invalid_value"),
         (json!({"run_at": "tomorrow"}), "run_at invalid_value"),
         (json!({}), "run_at missing_field"),
     ] {

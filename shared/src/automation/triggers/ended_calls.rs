@@ -1,7 +1,7 @@
 //! The event `call.ended` of the service `Calls`: a call is over, with its receipt.
 //!
-//! The message waits until the tools of the call are over, at most [`MOST_WAITS`] times. The event's id is derived from the
-//! call's, so a repeated message starts nothing twice. Without an automation that listens, nothing is recorded.
+//! The message waits until VAPI's report came and the tools of the call are over, at most [`MOST_WAITS`] times. The event's id is
+//! derived from the call's, so a repeated message starts nothing twice. Without an automation that listens, nothing is recorded.
 //!
 //! The message also ends a transfer about which Twilio made no request.
 
@@ -26,10 +26,12 @@ use crate::{
 /// The service of the events of calls and text messages, folded.
 pub const CALLS: &str = "calls";
 const EVENT_TYPE: &str = "call.ended";
-/// Until the executions are recorded and VAPI has reported the cost.
+/// Until the executions are recorded and, as a rule, VAPI's report has come.
 const AFTER_THE_END: Duration = Duration::from_secs(20);
 const WAIT: Duration = Duration::from_secs(60);
 const MOST_WAITS: u32 = 5;
+/// Assistants may send no report.
+const MOST_WAITS_FOR_REPORT: u32 = 2;
 /// Twilio requests the TwiML of a moved line at once.
 const REQUESTED_WITHIN: Duration = Duration::from_secs(2 * 60);
 
@@ -81,6 +83,10 @@ impl EndedCalls {
         };
         // An end that could not be saved is announced again when VAPI repeats its report.
         let Some(call) = record.call.as_ref().filter(|call| call.ended_at.is_some()) else { return Ok(()) };
+        // The report has the cost, and the words of a person who wants no more calls.
+        if call.cost_at.is_none() && *waits < MOST_WAITS_FOR_REPORT {
+            return Ok(self.queue.0.send_later(&later, WAIT).await?);
+        }
         let receipt = self.receipts.receipt(*organization_id, &record, deadline).await?;
         let checking = |check: &ClaimCheck| check.status == ClaimCheckStatus::Checking;
         if (!receipt.is_final() || call.claim_check.as_ref().is_some_and(checking)) && *waits < MOST_WAITS {

@@ -151,7 +151,7 @@ pub struct Call {
     /// Parts of the cost: `transport`, `stt`, `llm`, `tts`, `vapi`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cost_parts: BTreeMap<String, f64>,
-    /// When VAPI reported it.
+    /// When VAPI sent its report, also one without a cost.
     pub cost_at: Option<Timestamp>,
     pub connected_at: Option<Timestamp>,
     /// First utterances. Words are not stored.
@@ -186,7 +186,7 @@ pub struct Call {
 pub struct EndedCall {
     pub organization_id: OrganizationId,
     pub call_id: CallId,
-    /// How often the message waited for tools that still work.
+    /// How often the message waited.
     #[serde(default)]
     pub waits: u32,
     /// When the call ended, Twilio had made no request about its transfer.

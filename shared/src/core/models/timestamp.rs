@@ -11,6 +11,9 @@ pub struct Timestamp(jiff::Timestamp);
 crate::described!(Timestamp => {"type": "string", "format": "date-time"});
 
 impl Timestamp {
+    /// Nothing here is older, and texts of years below 0 do not sort.
+    pub const FIRST: Self = Self(jiff::Timestamp::UNIX_EPOCH);
+
     /// The only clock.
     #[expect(clippy::disallowed_methods, reason = "this is the place the rule points to")]
     pub fn now() -> Self {

@@ -79,6 +79,7 @@ impl Asks for Fault {
 fn moment(found: &Found<'_>, name: &'static str) -> Result<Option<Timestamp>> {
     let text = found.request.query_string_parameters();
     let moment = text.first(name).filter(|text| !text.is_empty()).map(str::parse::<Timestamp>).transpose();
+    let moment = moment.map(|moment| moment.map(|moment| moment.max(Timestamp::FIRST)));
     moment.map_err(|_no_moment| Error::invalid(name, "must be a time in ISO 8601, for example 2026-11-23T09:30:00Z"))
 }
 

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use shared::{Deadline, models::Timestamp};
+use shared::{
+    Deadline,
+    models::{AutomationRun, RunId, RunLimits, RunTrigger, Timestamp},
+};
 use tests::{
     Event, World, ai_sms, phone, preemptive_sms, slack_action,
     standins::{Effect, Fault, vapi::PhoneCall},
@@ -251,6 +254,13 @@ pub(super) async fn settle(asked: &mut Permissions, world: &mut World, tool: &Va
         world.aws.put("intents", &row);
     }
     approval(world, &json!(unknown));
+    let limits = RunLimits::default();
+    let organization = world.home.organization_id.parse().unwrap();
+    let waits = AutomationRun::queued(RunId::generate(), organization, RunTrigger::Manual, limits, 4_000_000_000);
+    approval(world, &json!(waits.id));
+    let mut row = json!(waits);
+    row["part"] = json!("run");
+    world.aws.put("automation_runs", &row);
     let report = world.settle().await;
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(10), &json!([])), "{report}");
     // A new address: every tool is updated once all processes know it.

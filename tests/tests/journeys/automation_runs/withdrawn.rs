@@ -1,11 +1,14 @@
 //! Runs that end early: a pause, a deletion, a cancellation, a changed tool.
 
+use std::sync::Arc;
+
 use shared::{automation::RunCause, models::RunTrigger};
 use tests::{
     Fault, Trouble,
     automation::calls,
     standins::{self, llm::Turn},
 };
+use tokio::sync::Semaphore;
 
 use super::*;
 
@@ -32,6 +35,17 @@ async fn go_on(world: &World) {
     assert_eq!(world.run_loop(AMPLE).await, 0);
 }
 
+/// No run takes up the decision any more, so none is woken for it.
+async fn closes_its_approval(world: &World) {
+    let approval = world.aws.rows("approvals").remove(0)["id"].as_str().unwrap().to_owned();
+    world.aws.change("approvals", &approval, json!({"wake_at": "2026-01-01T00:00:00.000Z"}));
+    let before = world.aws.messages("runs").len();
+    world.settle().await;
+    let row = world.aws.row("approvals", &approval).unwrap();
+    assert_eq!((&row["status"], row.get("open"), row.get("wake_at")), (&json!("approved"), None, None));
+    assert_eq!(world.aws.messages("runs").len(), before);
+}
+
 #[tokio::test]
 async fn a_run_under_way_ends_before_its_next_effect_when_its_automation_is_paused() {
     let (world, books) = books().await;
@@ -42,6 +56,7 @@ async fn a_run_under_way_ends_before_its_next_effect_when_its_automation_is_paus
     let shown = shown(&world, &run).await;
     assert_eq!(shown["status"], "cancelled");
     assert_eq!(shown["error"], "Its automation was paused, so the run ended before its next step.");
+    closes_its_approval(&world).await;
 }
 
 #[tokio::test]
@@ -54,6 +69,7 @@ async fn a_run_under_way_ends_before_its_next_effect_when_its_automation_is_dele
     let shown = shown(&world, &run).await;
     assert_eq!(shown["status"], "failed");
     assert_eq!(shown["error"], "The run was not carried out: version 1 of its automation was deleted.");
+    closes_its_approval(&world).await;
 }
 
 /// The model is asked before the automation is withdrawn, and answers with a call afterwards.
@@ -82,6 +98,68 @@ async fn a_prompt_under_way_makes_no_call_after_its_automation_is_paused_or_dele
         let why = format!("Its automation was {word}, so the run ended before its next step.");
         assert_eq!((&shown["status"], &shown["error"]), (&json!("cancelled"), &json!(why)));
     }
+}
+
+/// Books that answer once the semaphore is closed.
+async fn held_books() -> (World, Server, Arc<Semaphore>) {
+    let held = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&held);
+    let entry = move |Path(entry): Path<String>| {
+        let gate = Arc::clone(&gate);
+        async move {
+            let _closed = gate.acquire().await;
+            answer(&entry).await
+        }
+    };
+    let books = Server::start(Router::new().route("/ledger/{entry}", any(entry))).await;
+    let world = World::with(Options { open_hosts: vec![books.address.to_string()], ..Options::default() }).await;
+    world.ledger_service(&books.url);
+    (world, books, held)
+}
+
+/// The books refuse the entry for the moment, and the automation is paused before the action's retry.
+#[tokio::test]
+async fn an_action_is_not_tried_again_after_the_pause() {
+    let (world, books, held) = held_books().await;
+    let actions = json!([and(post("busy", "busy"), json!({"retries": 2}))]);
+    let automation = world.activate(&world.manual(&actions)).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    let pause = async {
+        tests::clients::until(|| !entered(&books).is_empty()).await;
+        world.automation("POST", &format!("/{}/pause", automation.id), &Value::Null).await.expect(200);
+        held.close();
+    };
+    tokio::join!(world.run_loop(AMPLE), pause);
+    assert_eq!(entered(&books), ["busy"]);
+    assert_eq!(statuses(&world, &run).await, ["busy failed"]);
+}
+
+/// Five calls of an answer run at the same time; the sixth would begin after the pause.
+#[tokio::test]
+async fn the_calls_of_an_answer_that_have_not_begun_are_not_made_after_the_pause() {
+    let (world, books, held) = held_books().await;
+    let automation = world
+        .activate(&json!({
+            "name": "By prompt", "trigger_type": "manual", "prompt": "Enter six.", "tools": ["ledger_post", "remember"],
+            "fingerprints": {"ledger_post": world.fingerprint("ledger_post"), "remember": "built-in"},
+        }))
+        .await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    let mut six: Vec<String> = (1..=6).map(|number| format!("return ledger_post({{entry: \"{number}\"}});")).collect();
+    six.push("return remember({key: \"all\"});".to_owned());
+    world.llm.script([Turn::text(&calls(&six.join("\n"))), Turn::text(&calls("return finalResponse();"))]);
+    let pause = async {
+        tests::clients::until(|| entered(&books).len() == 5).await;
+        world.automation("POST", &format!("/{}/pause", automation.id), &Value::Null).await.expect(200);
+        held.close();
+    };
+    tokio::join!(world.run_loop(AMPLE), pause);
+    assert_eq!(entered(&books).len(), 5);
+    assert_eq!(world.aws.rows("automation_memory"), [] as [Value; 0]);
+    assert_eq!(world.llm.requests().len(), 1, "no further answer is paid for");
+    let shown = shown(&world, &run).await;
+    let why = "Its automation was paused, so the run ended before its next step.";
+    assert_eq!((&shown["status"], &shown["error"]), (&json!("cancelled"), &json!(why)));
 }
 
 /// The run's process died after it had stored an answer with a call.

@@ -78,9 +78,9 @@ async fn our_own_event(world: &World, event_type: &str) -> tests::Answer {
     }
     world.incoming_call(&world.home, "call-1", &phone(1));
     world.aws.change("calls", "call-1", json!({"direction": "outbound"}));
-    let status = if event_type == "call.answered" { "in-progress" } else { "ended" };
+    let kind = if event_type == "call.answered" { "status-update" } else { "end-of-call-report" };
     let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
-    let message = json!({"message": {"type": "status-update", "status": status, "call": {"id": "call-1"}}});
+    let message = json!({"message": {"type": kind, "status": "in-progress", "call": {"id": "call-1"}}});
     let answer = world.send("calls", &Event::post("/api/vapi/events", &message).header("authorization", &bearer)).await;
     assert_eq!(world.run_scheduled_within(60).await, 0);
     answer

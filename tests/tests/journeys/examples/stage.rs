@@ -264,7 +264,7 @@ impl Stage {
             }
         }
         let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
-        let ended = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": call}}});
+        let ended = json!({"message": {"type": "end-of-call-report", "call": {"id": call}}});
         let event = Event::post("/api/vapi/events", &ended).header("authorization", &bearer);
         world.send("calls", &event).await.expect(200);
         assert_eq!(world.run_scheduled_within(60).await, 0);
