@@ -99,7 +99,7 @@ async fn begin_all(
     let messages: Vec<_> = started.iter().map(run).collect();
     let (written, sent) = join!(deps.calls.put_starting(&row), set_off(deps, starting, &messages, ASIDE_WITHIN));
     if let Err(error) = &written {
-        tracing::error!("the start of a call could not be written down: {}", error::chain(error));
+        tracing::error!(phone_number.id = %number.id, "the start of a call could not be written down: {}", error::chain(error));
     }
     written.is_ok() && sent
 }
@@ -121,7 +121,7 @@ async fn results(
             Ok(Ok(Some(row))) => known = row.results,
             Ok(Ok(None)) => {}
             Ok(Err(error)) => {
-                tracing::error!("the start of a call could not be read: {}", error::chain(&error));
+                tracing::error!(phone_number.id = %number.id, "the start of a call could not be read: {}", error::chain(&error));
             }
             Err(_elapsed) => break,
         }
@@ -198,7 +198,7 @@ impl Early {
         let Some(starting) = &self.starting else { return };
         let given_up = deps.calls.give_up_starting(number.organization_id, starting);
         if let Ok(Err(error)) = tokio::time::timeout(within, given_up).await {
-            tracing::warn!("the start of a call could not be given up: {}", error::chain(&error));
+            tracing::warn!(phone_number.id = %number.id, "the start of a call could not be given up: {}", error::chain(&error));
         }
     }
 }

@@ -45,6 +45,7 @@ use shared::{
     telemetry,
     webhooks::twilio_signature::LONGEST_SID,
 };
+use tracing::field::display;
 
 use crate::{early::Early, twilio_request::Incoming, twiml::Say};
 
@@ -124,14 +125,14 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
     let id = twilio_request::signature(request).and(id);
-    let Ok(Id(id)) = id else { return refuse(twilio_request::refused(), refused_at).await };
+    let Ok(Id(id)) = id else { return refuse(twilio_request::refused(), None, refused_at).await };
     let incoming = match Incoming::read(request) {
         Ok(incoming) => incoming,
         // Only the signer hears the problems of a form.
         Err(wrong) => {
             let number = deps.phone_numbers.find(id).await;
             let signed = signed(deps, number, request).await;
-            return refuse(signed.map_or_else(|refused| refused, |_account| wrong), refused_at).await;
+            return refuse(signed.map_or_else(|refused| refused, |_account| wrong), Some(id), refused_at).await;
         }
     };
 
@@ -143,8 +144,8 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
     let number = match admitted(deps, number, &incoming, request).await {
         Ok(number) => number,
         Err(error) => {
-            release(deps, claim).await;
-            return refuse(error, refused_at).await;
+            release(deps, id, claim).await;
+            return refuse(error, Some(id), refused_at).await;
         }
     };
     let mut unclaimed = false;
@@ -158,7 +159,7 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
         // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
         Ok(Claim::Running) => None,
         Err(outage) => {
-            tracing::error!("an incoming call could not be claimed: {}", error::chain(&outage));
+            tracing::error!(phone_number.id = %id, "an incoming call could not be claimed: {}", error::chain(&outage));
             unclaimed = true;
             None
         }
@@ -209,7 +210,8 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
         }
         Err(failure) => {
             early.give_up(deps, &number, handing_over()).await;
-            tracing::error!(phone_number.id = %number.id, "VAPI could not take a call: {}", error::chain(&failure));
+            let (service, chain) = (failure.upstream_service(), error::chain(&failure));
+            tracing::error!(phone_number.id = %id, upstream.service = service, "VAPI could not take a call: {chain}");
             (fallback(&number, &incoming), None)
         }
     };
@@ -220,7 +222,7 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
             None => true,
         }
     };
-    let (started, ()) = join!(started, record(deps, ticket, &twiml, within));
+    let (started, ()) = join!(started, record(deps, id, ticket, &twiml, within));
     if falls_back || counts {
         telemetry::call_answered(answer_of(falls_back, complete && started));
     }
@@ -289,10 +291,15 @@ async fn signed(
 }
 
 /// Refuses an unauthorized request, not before `at`. An outage of ours is nothing the caller should hear as silence.
-async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
+async fn refuse(error: Error, number: Option<PhoneNumberId>, at: Deadline) -> Result<Reply> {
     match error {
         Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
-            tracing::error!("the organization of an incoming call could not be checked: {}", error::chain(&error));
+            tracing::error!(
+                phone_number.id = number.map(display),
+                upstream.service = error.upstream_service(),
+                "the organization of an incoming call could not be checked: {}",
+                error::chain(&error)
+            );
             telemetry::call_answered("fallback");
             Ok(Reply::twiml(twiml::fallback(None, None, None)))
         }
@@ -316,11 +323,11 @@ async fn claim(deps: &Deps, request: &[&str], incoming: &Incoming, deadline: Dea
     deps.idempotency.claim(&key, delivery, LEASE, deadline.reserving(TWIN_RESERVE)).await
 }
 
-async fn release(deps: &Deps, claim: Result<Claim>) {
+async fn release(deps: &Deps, number: PhoneNumberId, claim: Result<Claim>) {
     if let Ok(Claim::Mine(ticket)) = claim
         && let Err(error) = deps.idempotency.record(ticket, Outcome::Released).await
     {
-        tracing::warn!("a claim could not be released: {}", error::chain(&error));
+        tracing::warn!(phone_number.id = %number, "a claim could not be released: {}", error::chain(&error));
     }
 }
 
@@ -330,15 +337,18 @@ fn aside(writes_until: Deadline) -> Duration {
 }
 
 /// Records the answer for Twilio's repetition of the request.
-async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str, within: Duration) {
+async fn record(deps: &Deps, number: PhoneNumberId, ticket: Option<Ticket>, twiml: &str, within: Duration) {
     let Some(ticket) = ticket else { return };
     let recorded = deps.idempotency.record(ticket, Outcome::Completed(twiml.into()));
     match tokio::time::timeout(within, recorded).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::error!("the answer to an incoming call could not be recorded: {}", error::chain(&error));
+            let chain = error::chain(&error);
+            tracing::error!(phone_number.id = %number, "the answer to an incoming call could not be recorded: {chain}");
         }
-        Err(_elapsed) => tracing::error!("the answer to an incoming call was not recorded in time"),
+        Err(_elapsed) => {
+            tracing::error!(phone_number.id = %number, "the answer to an incoming call was not recorded in time");
+        }
     }
 }
 

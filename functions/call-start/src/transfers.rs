@@ -14,6 +14,7 @@ use shared::{
     models::{Call, CallId, PhoneNumber, PhoneNumberId, ReturningTransfer, Timestamp, TransferOutcome},
     telemetry,
 };
+use tracing::field::display;
 
 use crate::{
     ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, ROW_WITHIN, VAPI_WITHIN, WRITES_WITHIN, admitted, aside,
@@ -65,7 +66,7 @@ pub(crate) async fn ring_next(
     let refused_at = Deadline::after(REFUSED_AFTER);
     let read = twilio_request::signature(request).and(ids).and_then(|ids| Ok((ids, Incoming::read(request)?)));
     let Ok((Ids(id, call), incoming)) = read else {
-        return refuse(twilio_request::refused(), refused_at).await;
+        return refuse(twilio_request::refused(), None, refused_at).await;
     };
     let rang = rang.0.map_or(0, |Rang(rang)| rang);
     let (count, sid) = (rang.to_string(), incoming.call_sid.as_str());
@@ -81,8 +82,8 @@ pub(crate) async fn ring_next(
     let (number, row) = match moved.await {
         Ok(moved) => moved,
         Err(error) => {
-            release(deps, claim).await;
-            return refuse(error, refused_at).await;
+            release(deps, id, claim).await;
+            return refuse(error, Some(id), refused_at).await;
         }
     };
     let ticket = match claim {
@@ -107,7 +108,8 @@ pub(crate) async fn ring_next(
     let line = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline };
     let Step { twiml, progress, returns_in } = line.step(rang).await;
     let within = aside(writes_until);
-    join!(line.begin(returns_in.as_ref(), within), line.note(progress, within), record(deps, ticket, &twiml, within));
+    let recorded = record(deps, id, ticket, &twiml, within);
+    join!(line.begin(returns_in.as_ref(), within), line.note(progress, within), recorded);
     Ok(Reply::twiml(twiml))
 }
 
@@ -126,6 +128,7 @@ pub(crate) async fn brief_callee(
 ) -> Result<Reply> {
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
+    let number = ids.as_ref().ok().map(|Ids(id, _)| *id);
     let briefing = async {
         twilio_request::signature(request)?;
         let Ids(id, call) = ids.map_err(|_unknown| twilio_request::refused())?;
@@ -152,10 +155,11 @@ pub(crate) async fn brief_callee(
             let briefing = briefing.as_deref().map(|briefing| Say::at(&number, briefing));
             Ok(Reply::twiml(twiml::sentence(briefing)))
         }
-        Err(error @ Error::Forbidden(_)) => refuse(error, refused_at).await,
+        Err(error @ Error::Forbidden(_)) => refuse(error, None, refused_at).await,
         // The callee has answered: better without a briefing than without the caller.
         Err(error) => {
-            tracing::error!("the briefing of a transfer could not be read: {}", error::chain(&error));
+            let (number, chain) = (number.map(display), error::chain(&error));
+            tracing::error!(phone_number.id = number, "the briefing of a transfer could not be read: {chain}");
             Ok(Reply::twiml(twiml::sentence(None)))
         }
     }
@@ -231,10 +235,10 @@ struct Line<'a> {
 impl Line<'_> {
     async fn step(&self, rang: usize) -> Step {
         let Some(mut transfer) = self.call.transfer.clone() else {
-            return Step::nothing_to_note(self.fallback("the row of the call has no transfer"));
+            return Step::nothing_to_note(self.fallback("the row of the call has no transfer", None));
         };
         if transfer.is_over() {
-            return Step::nothing_to_note(self.fallback("the transfer is over"));
+            return Step::nothing_to_note(self.fallback("the transfer is over", None));
         }
         let known = transfer.rung.len();
         // More rang if a twin of this request is at it; fewer, if a step could not be recorded.
@@ -311,7 +315,8 @@ impl Line<'_> {
         let (twiml, stream) = match answered {
             Ok(answered) => answered,
             Err(failure) => {
-                return (self.fallback(&format!("VAPI could not take it: {}", error::chain(&failure))), None);
+                let why = format!("VAPI could not take it: {}", error::chain(&failure));
+                return (self.fallback(&why, failure.upstream_service()), None);
             }
         };
         // The agent of a created call says it itself.
@@ -356,8 +361,8 @@ impl Line<'_> {
     }
 
     /// The caller is on the line, whatever became of the transfer.
-    fn fallback(&self, why: &str) -> String {
-        tracing::error!(call.id = %self.call.id, "a transferred call could not go on: {why}");
+    fn fallback(&self, why: &str, service: Option<&str>) -> String {
+        tracing::error!(call.id = %self.call.id, upstream.service = service, "a transferred call could not go on: {why}");
         telemetry::call_answered("fallback");
         fallback(self.number, self.incoming)
     }

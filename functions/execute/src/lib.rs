@@ -26,7 +26,7 @@ use shared::{
     },
     platform::Parts,
     store::{Calls, Intents, Tools},
-    tool::{CallContext, Conversation, ToolOutcome},
+    tool::{CallContext, Conversation, Subject, ToolOutcome},
 };
 
 use crate::invocation::{Invocation, Metadata, Requested, ToolCallResults};
@@ -120,6 +120,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
         find_line(deps, &invocation.metadata),
         join_all((0..invocation.requested.len()).map(|index| claim_ahead(deps, id, &invocation, index, deadline))),
     );
+    let subject = Subject::of(invocation.metadata.call_id.as_ref(), None, "");
     let (row, tool) = match tool.and_then(|row| Ok((ActionTool::of_row(&row)?, row))) {
         Ok((tool, row)) => (row, tool),
         Err(error) => {
@@ -127,7 +128,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             if matches!(error, Error::NotFound(_)) {
                 return Err(error);
             }
-            execution::report(&error, id, ExecutionOrigin::Conversation);
+            execution::report(&error, id, None, subject, ExecutionOrigin::Conversation);
             return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]);
         }
     };
@@ -135,7 +136,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
     let numbers =
         numbers::verify(&deps.executor.services.phone_numbers, organization, &invocation.metadata, call, line).await;
     if let Err(refused) = &numbers {
-        execution::report(refused, id, ExecutionOrigin::Conversation);
+        execution::report(refused, id, Some(organization), subject, ExecutionOrigin::Conversation);
     }
     let nothing_known = Conversation::default();
     let conversation = numbers.as_ref().unwrap_or(&nothing_known);

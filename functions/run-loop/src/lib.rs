@@ -185,7 +185,8 @@ async fn begin(deps: &Deps, run: &AutomationRun) -> Result<ControlFlow<Verdict, 
 
 fn judge(ended: Ended<Stop>, run: &AutomationRun) -> Verdict {
     if let Ended::Outage(outage) = &ended {
-        tracing::warn!(run.id = %run.id, run.attempts = run.attempts, "a run cannot continue now: {}", error::chain(outage));
+        let (attempts, service, chain) = (run.attempts, outage.upstream_service(), error::chain(outage));
+        tracing::warn!(run.id = %run.id, run.attempts = attempts, upstream.service = service, "a run cannot continue now: {chain}");
     }
     decide(ended, run, Timestamp::now())
 }

@@ -15,6 +15,7 @@ use shared::{
     error::{self, upstream},
     models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, StartedTool, StartingCall, Tool, Unowned},
     store::{Added, AddedEarly},
+    telemetry,
 };
 
 use crate::{Deps, earlier_calls};
@@ -146,10 +147,18 @@ pub(crate) async fn send_results(
     Ok(())
 }
 
+/// The agent does not know its caller. A redelivery comes minutes later.
+pub(crate) fn count_untold(_: &Error) {
+    telemetry::call_answered("incomplete");
+}
+
 /// Sends a message with the results of these executions into the conversation, with retries while the call does not take it
 /// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
     let told = add_result_to_live_call(deps, call, message.text, false, deadline).await;
+    if told.as_ref().is_err_and(|untold| untold.words != OVER) && !is_over(deps, call).await {
+        telemetry::call_answered("incomplete");
+    }
     let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
     note(deps, call, executions, message.late, told).await;
 }

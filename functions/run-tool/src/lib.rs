@@ -21,7 +21,7 @@ use shared::{
     backoff::Backoff,
     clients::Queue,
     error::{self, found},
-    execution::{Executed, ExecutionRequest, Executor},
+    execution::{self, Executed, ExecutionRequest, Executor},
     models::{
         AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, OrganizationId,
         PhoneNumber, Queued, QueuedExecution, Timestamp, Tool, Unowned,
@@ -67,7 +67,7 @@ pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<(
         Queued::Execution(execution) => carry_out(deps, execution, deadline).await,
         Queued::ContextDue { organization_id, call_id } => {
             let send = || Box::pin(context::send_results(deps, *organization_id, call_id, deadline));
-            outage.through_outages("the results of a call's start", send).await
+            outage.through_outages("the results of a call's start", send).await.inspect_err(context::count_untold)
         }
         Queued::ResultsDue { organization_id, call_id } => {
             let tell = || Box::pin(background::tell_waiting(deps, *organization_id, call_id, deadline));
@@ -90,21 +90,25 @@ struct Ran {
 /// A tool that only reads would read again, so the telling is repeated by itself.
 async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<()> {
     let run = || Box::pin(run(deps, queued, deadline));
-    let ran = through_outage(deadline).through_outages("a queued tool", run).await?;
-    let Some(Ran { tool, call, executed }) = ran else { return Ok(()) };
+    let ran = through_outage(deadline).through_outages("a queued tool", run).await;
+    let ran = ran.inspect_err(|outage| {
+        let (organization, subject) = (Some(queued.organization_id), Subject::of(queued.call_id.as_ref(), None, ""));
+        execution::report(outage, queued.tool_id, organization, subject, queued.trigger);
+    });
+    let Some(Ran { tool, call, executed }) = ran? else { return Ok(()) };
     let mut outage = through_outage(deadline);
     let (id, answer) = (queued.execution_id, &executed.outcome.answer);
     let what = "the result of a queued tool";
     if let Some(starting) = queued.call_id.as_ref().filter(|_| queued.before_call) {
         let add = || Box::pin(context::add_early(deps, &tool, starting, id, answer, deadline));
-        let call = outage.through_outages(what, add).await?;
+        let call = outage.through_outages(what, add).await.inspect_err(context::count_untold)?;
         deps.executor.record_queued(&executed.execution.with_call(call), deadline).await;
         return Ok(());
     }
     let told = match (&queued.call_id, &call) {
         (Some(call), _) if queued.trigger == ExecutionOrigin::CallStart => {
             let add = || Box::pin(context::add(deps, &tool, call, id, answer, deadline));
-            outage.through_outages(what, add).await
+            outage.through_outages(what, add).await.inspect_err(context::count_untold)
         }
         (_, Some(call)) if tool.async_result() != AsyncResult::None && queued.sends_result_of.is_none() => {
             let tell = || Box::pin(background::tell(deps, &tool, call, id, answer, deadline));

@@ -108,6 +108,15 @@ impl Error {
         }
     }
 
+    /// The failed vendor, for `upstream.service` of a log line.
+    pub const fn upstream_service(&self) -> Option<&'static str> {
+        match self {
+            Self::Upstream(error) => Some(error.service.as_str()),
+            Self::Partly { error, .. } | Self::WithHeaders { error, .. } => error.upstream_service(),
+            _ => None,
+        }
+    }
+
     pub const fn status(&self) -> u16 {
         match self {
             Self::Malformed(_) => 400,

@@ -58,7 +58,7 @@ pub fn fault(function: &str) {
 }
 
 /// The answer to an incoming call: `agent`, `incomplete` (the agent without some tools or without a complete record)
-/// or `fallback`. A repetition does not count.
+/// or `fallback`. A repetition does not count. A call that was not told its tools' results counts as `incomplete` too.
 pub fn call_answered(answer: &str) {
     emit(&[("Answer", answer)], &[count("Calls", 1)]);
 }
@@ -67,7 +67,7 @@ pub fn execution(kind: &str, status: &str, duration: Duration) {
     emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
 }
 
-/// A tool not executed because of a fault of ours. The model was told to try again, with HTTP 200.
+/// A tool not executed because of a fault of ours.
 pub fn tool_fault(trigger: &str) {
     emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }

@@ -36,7 +36,8 @@ where
                 serde_json::to_value(result).map_err(|error| diagnostic(&Error::internal(error)))
             }
             Err(error) => {
-                tracing::error!(function, code = error.code(), "run failed: {}", error::chain(&error));
+                let (code, service) = (error.code(), error.upstream_service());
+                tracing::error!(function, code, upstream.service = service, "run failed: {}", error::chain(&error));
                 telemetry::request(function, error.code(), started.elapsed());
                 Err(diagnostic(&error))
             }

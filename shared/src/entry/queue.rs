@@ -13,6 +13,7 @@ use futures_util::{FutureExt, future::join_all};
 use lambda_runtime::LambdaEvent;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tower::service_fn;
+use tracing::Instrument;
 
 use crate::{Deadline, Error, Result, error, invocation, models::Timestamp, telemetry};
 
@@ -76,7 +77,10 @@ where
         let outcome = match serde_json::from_str(&record.body) {
             // A panic fails this message only.
             Ok(message) => {
-                AssertUnwindSafe(invocation::run(handle(message))).catch_unwind().await.unwrap_or_else(|panic| {
+                // An error span, as that of a request.
+                let span = tracing::error_span!("message", message.id = record.message_id);
+                let handled = Box::pin(invocation::run(handle(message))).instrument(span);
+                AssertUnwindSafe(handled).catch_unwind().await.unwrap_or_else(|panic| {
                     let text = panic.downcast_ref::<&str>().copied().unwrap_or("a panic");
                     Err(Error::internal(text.to_owned()))
                 })
@@ -95,6 +99,7 @@ where
                     function,
                     message.id = record.message_id,
                     code = error.code(),
+                    upstream.service = error.upstream_service(),
                     "message failed: {chain}"
                 );
                 telemetry::request(function, error.code(), started.elapsed());

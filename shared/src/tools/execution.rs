@@ -17,6 +17,7 @@ use std::{
 
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value, json};
+use tracing::field::display;
 
 use self::{
     claimant::{claimant, counted_for, effect_key},
@@ -66,7 +67,7 @@ pub struct Executor {
 pub struct ExecutionRequest<'a> {
     pub id: ExecutionId,
     pub arguments: &'a Map<String, Value>,
-    /// Set if it came through a queue.
+    /// Set if it came through a queue, whose function reports an outage after its last attempt.
     pub queued_at: Option<Timestamp>,
     /// Its [significant arguments](ActionTool::significant) when it was queued, because the tool may have been edited since.
     pub significant: Option<&'a Map<String, Value>>,
@@ -193,7 +194,10 @@ impl Executor {
         match done {
             Ok((outcome, ignored)) => self.finish(&tool, request, context, started, outcome, ignored),
             Err(outage) => {
-                report(&outage, tool.id, context.trigger);
+                // A queued one is tried again.
+                if request.queued_at.is_none() {
+                    report(&outage, tool.id, Some(context.organization), context.subject, context.trigger);
+                }
                 let told = self.finish(&tool, request, context, started, unavailable(), Vec::new());
                 Executed { outage: Some(outage), ..told }
             }
@@ -331,6 +335,7 @@ impl Executor {
             return Ok(ToolOutcome::failed(sentence).status(ExecutionStatus::Limited));
         }
         if let Some(sentence) = request.too_late {
+            context.subject.count_fault(context.trigger);
             return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
         }
         if self.budgets.check_execution_budget(context.organization).is_err() {
@@ -374,7 +379,8 @@ impl Executor {
         match room {
             // One read too many does less harm than a missing answer in a call.
             Err(error) if !tool.spec.acts() => {
-                report(&error, tool.id, context.trigger);
+                let chain = error::chain(&error);
+                tracing::error!(tool.id = %tool.id, "a tool that reads was not counted under its limits: {chain}");
                 Ok(Room::free())
             }
             room => room,
@@ -398,8 +404,16 @@ impl Executor {
     ) -> Executed {
         let (kind, status, duration) = (tool.action.kind().as_str(), outcome.status, started.instant.elapsed());
         if let Some(cause) = &outcome.cause {
-            let (service, chain) = (cause.service.to_string(), error::chain(cause));
-            tracing::warn!(tool.id = %tool.id, tool.kind = kind, upstream.service = service, "an execution did not succeed: {chain}");
+            tracing::warn!(
+                tool.id = %tool.id,
+                tool.kind = kind,
+                call.id = context.call_id().map(display),
+                run.id = context.run_id().map(display),
+                organization.id = %context.organization,
+                upstream.service = cause.service.as_str(),
+                "an execution did not succeed: {}",
+                error::chain(cause)
+            );
         }
         if !ignored.is_empty() {
             tracing::info!(tool.id = %tool.id, "the model gave {} arguments that the tool does not have", ignored.len());
@@ -510,10 +524,25 @@ pub fn unavailable() -> ToolOutcome {
 }
 
 /// Logs an execution that failed for a reason of ours; every error with a status of 500 or more counts as a fault.
-pub fn report(error: &Error, tool: ToolId, trigger: ExecutionOrigin) {
-    tracing::error!(tool.id = %tool, code = error.code(), "an execution failed: {}", error::chain(error));
+pub fn report(
+    error: &Error,
+    tool: ToolId,
+    organization: Option<OrganizationId>,
+    subject: Subject<'_>,
+    trigger: ExecutionOrigin,
+) {
+    tracing::error!(
+        tool.id = %tool,
+        call.id = subject.call_id().map(display),
+        run.id = subject.run_id().map(display),
+        organization.id = organization.map(display),
+        code = error.code(),
+        upstream.service = error.upstream_service(),
+        "an execution failed: {}",
+        error::chain(error)
+    );
     if error.status() >= 500 {
-        telemetry::tool_fault(trigger.as_str());
+        subject.count_fault(trigger);
     }
 }
 

@@ -12,6 +12,7 @@ use shared::{
 use tests::{
     Answer, Fault, Options, Trouble, World, ai_sms, api_request,
     aws::{TABLE_PREFIX, sdk_config},
+    metrics::Metrics,
     phone,
     standins::{self, twilio, vapi::ToolCall},
     within_one_hour,
@@ -194,7 +195,9 @@ async fn a_look_up_that_cannot_be_counted_is_answered_all_the_same() {
     let tool = world.attached(&config).await;
     let call = world.call(&tool, json!({}));
     world.aws.inject(Fault::throttled("UpdateItem", "idempotency"));
+    let metrics = Metrics::capture();
     world.call_tool(&call).await.result();
+    assert!(metrics.seen().iter().all(|(name, _)| name != "ToolFaults"), "it ran");
     world.call_tool(&call).await.result();
     assert!(world.call_tool(&call).await.sentence().contains("in this call"), "the second one was counted");
     assert_eq!(crm.requests().len(), 2);

@@ -15,6 +15,7 @@ mod dashboard;
 mod metrics;
 mod requests;
 mod throttles;
+mod tool_faults;
 mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};

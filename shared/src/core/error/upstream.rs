@@ -17,9 +17,9 @@ pub enum UpstreamService {
     Outbound,
 }
 
-impl fmt::Display for UpstreamService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl UpstreamService {
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::Vapi => "VAPI",
             Self::CallControl => "VAPI's call control",
             Self::Twilio => "Twilio",
@@ -29,7 +29,13 @@ impl fmt::Display for UpstreamService {
             Self::Sqs => "SQS",
             Self::Scheduler => "EventBridge Scheduler",
             Self::Outbound => "the address called",
-        })
+        }
+    }
+}
+
+impl fmt::Display for UpstreamService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -231,6 +231,7 @@ pub(super) fn log(function: &str, ids: &RequestIds, error: &Error) {
             lambda.request_id = invocation,
             http.status = status,
             code,
+            upstream.service = error.upstream_service(),
             "request failed: {chain}"
         );
         telemetry::fault(function);

@@ -4,7 +4,6 @@ use super::variables::Unknown;
 use crate::{
     Error, Result, clients,
     models::{ExecutionStatus, Fault},
-    telemetry,
     tool::{CallContext, ToolOutcome},
 };
 
@@ -91,6 +90,6 @@ pub(super) fn without_secret(
     if error.transient() {
         return Err(error.into());
     }
-    telemetry::tool_fault(context.trigger.as_str());
+    context.subject.count_fault(context.trigger);
     Ok(ToolOutcome::failed(sentence).because(error))
 }

@@ -7,7 +7,6 @@ use crate::{
     actions::ActionTool,
     clients::Queue,
     models::{AsyncResult, ExecutionStatus, Fault, Queued, QueuedExecution, Timestamp, Tool},
-    telemetry,
     tool::{CallContext, ToolOutcome},
 };
 
@@ -63,7 +62,7 @@ impl Executor {
                 ToolOutcome::unknown(told).because(error).at_fault(Fault::Ours)
             }
             Err(error) => {
-                telemetry::tool_fault(context.trigger.as_str());
+                context.subject.count_fault(context.trigger);
                 unavailable().because(error)
             }
         };

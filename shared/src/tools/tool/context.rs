@@ -10,6 +10,7 @@ use crate::{
         UserId,
     },
     store::PhoneNumbers,
+    telemetry,
 };
 
 /// Minimal remaining time to start a call. An effect that begins later and is broken off would end unknown.
@@ -120,11 +121,8 @@ impl<'a> CallContext<'a> {
         Self { delivery: Some(delivery), ..self }
     }
 
-    pub fn call_id(&self) -> Option<&'a CallId> {
-        match self.subject {
-            Subject::Call(id) => Some(id),
-            _ => None,
-        }
+    pub const fn call_id(&self) -> Option<&'a CallId> {
+        self.subject.call_id()
     }
 
     pub fn source_poll(&self) -> Option<&'a SourcePoll> {
@@ -134,11 +132,8 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    pub fn run_id(&self) -> Option<RunId> {
-        match self.subject {
-            Subject::Run(run) | Subject::Action { run, .. } => Some(run),
-            _ => None,
-        }
+    pub const fn run_id(&self) -> Option<RunId> {
+        self.subject.run_id()
     }
 }
 
@@ -150,6 +145,30 @@ impl<'a> Subject<'a> {
             (None, Some(caller)) => Self::Caller(caller),
             (None, None) => Self::Request(request),
         }
+    }
+
+    pub const fn call_id(self) -> Option<&'a CallId> {
+        match self {
+            Self::Call(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    pub const fn run_id(self) -> Option<RunId> {
+        match self {
+            Self::Run(run) | Self::Action { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Counts a tool that a fault of ours stopped. An alarm watches `conversation`: phone calls, with the tools of their starts,
+    /// and without chats.
+    pub fn count_fault(self, trigger: ExecutionOrigin) {
+        telemetry::tool_fault(match (trigger, self) {
+            (ExecutionOrigin::Conversation, Self::Turn { .. }) => "chat",
+            (ExecutionOrigin::CallStart, _) => ExecutionOrigin::Conversation.as_str(),
+            (other, _) => other.as_str(),
+        });
     }
 
     /// Kind and name, unique together within an organization; where a service's tool is called, over all organizations, because its

@@ -1,7 +1,11 @@
-//! An error's request id appears in the API's access log and in the function's log.
+//! An error's request id appears in the API's access log and in the function's log; other lines name their message, number
+//! and vendor.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tests::{Event, Template, World, ai_sms, logs::Logs, standins::Fault};
+use shared::models::RunId;
+use tests::{Event, Template, World, ai_sms, automation::AMPLE, aws, logs::Logs, phone, standins::Fault};
 
 use super::{resource, text};
 
@@ -40,21 +44,40 @@ fn access_log(event: &Value, status: u16) -> Value {
     Value::Object(filled.collect())
 }
 
+/// The lines of our programs.
+fn lines(logs: &Logs) -> Vec<Value> {
+    let all = logs.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>().into_iter();
+    all.filter(|line| line["level"] != "DEBUG" && line["target"].as_str().is_some_and(of_ours)).collect()
+}
+
+/// The line whose message begins so.
+pub(super) fn line(logs: &Logs, begin: &str) -> Value {
+    let found = lines(logs).into_iter().find(|line| text(&line["message"]).starts_with(begin));
+    found.unwrap_or_else(|| panic!("no line begins with {begin:?}: {}", logs.text()))
+}
+
+/// The messages that lines are about.
+fn messages(logs: &Logs) -> BTreeSet<String> {
+    let of = |line: &Value| text(line.get("message.id").unwrap_or(&line["span"]["message.id"])).to_owned();
+    lines(logs).iter().map(of).collect()
+}
+
 /// The lines of a request in its function's log.
 fn lines_of(logs: &Logs, id: &Value) -> usize {
-    let all: Vec<Value> = logs.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names = |line: &&Value| {
         let named = (&line["span"]["request.id"], &line["span"]["lambda.request_id"]);
         named == (id, &json!(OF_LAMBDA)) || (&line["request.id"], &line["lambda.request_id"]) == (id, &json!(OF_LAMBDA))
     };
-    let ours = all.iter().filter(|line| line["level"] != "DEBUG" && line["target"].as_str().is_some_and(of_ours));
-    let (mine, others): (Vec<&Value>, Vec<&Value>) = ours.partition(names);
+    let all = lines(logs);
+    let (mine, others): (Vec<&Value>, Vec<&Value>) = all.iter().partition(names);
     assert!(others.is_empty(), "lines that name no request: {others:?}");
     mine.len()
 }
 
 fn of_ours(target: &str) -> bool {
-    ["shared::", "create_tool", "execute", "call_start", "stream"].iter().any(|of| target.starts_with(of))
+    ["shared::", "create_tool", "execute", "call_start", "run_loop", "run_tool", "stream"]
+        .iter()
+        .any(|of| target.starts_with(of))
 }
 
 #[tokio::test]
@@ -85,6 +108,61 @@ async fn every_line_about_a_request_names_it() {
     let logs = Logs::capture();
     world.send("call-start", &world.incoming(&world.caller(&tests::phone(1)))).await;
     assert!(lines_of(&logs, &json!(OF_DOOR)) > 0, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn every_line_about_a_message_names_it() {
+    let world = World::start().await;
+    let mut later = ai_sms();
+    later["async"] = json!(true);
+    let tool = world.attached(&later).await;
+    for text in ["One", "Two"] {
+        world.call_tool(&world.call(&tool, json!({ "text": text }))).await.result();
+        let unknown = json!({"organization_id": world.home.organization_id, "run_id": RunId::generate()});
+        world.aws.post("runs", &unknown.to_string());
+    }
+    world.aws.delete("tools", text(&tool["id"]));
+    for (function, says) in [("run-tool", "a queued execution is dropped"), ("run-loop", "a message is dropped")] {
+        let logs = Logs::capture();
+        let failures = if function == "run-tool" { world.run_queued().await } else { world.run_loop(AMPLE).await };
+        assert_eq!(failures, 0, "{function}");
+        line(&logs, says);
+        assert_eq!(messages(&logs).len(), 2, "{function}: {}", logs.text());
+    }
+}
+
+#[tokio::test]
+async fn every_line_about_a_callers_fallback_names_the_number() {
+    let world = World::start().await;
+    for (action, table) in [("GetItem", "phone_numbers"), ("UpdateItem", "idempotency")] {
+        world.aws.inject(aws::Fault::throttled(action, table).times(9));
+        let logs = Logs::capture();
+        world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
+        let mut errors = lines(&logs);
+        errors.retain(|line| line["level"] == "ERROR" && line["target"] == "call_start");
+        let named = errors.iter().all(|line| line["phone_number.id"] == *world.home.phone_number_id);
+        assert!(!errors.is_empty() && named, "{table}: {errors:#?}");
+        world.aws.clear_faults();
+    }
+}
+
+#[tokio::test]
+async fn a_line_about_a_vendors_fault_names_the_vendor() {
+    let world = World::start().await;
+    world.vapi.inject(Fault::status(503).on("POST", "/tool").times(9));
+    let logs = Logs::capture();
+    assert!(world.create(&ai_sms()).await.status >= 500);
+    world.vapi.clear_faults();
+    world.vapi.inject(Fault::status(404));
+    world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
+    for says in ["request failed", "VAPI could not take a call"] {
+        assert_eq!(line(&logs, says)["upstream.service"], "VAPI", "{says}");
+    }
+    world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
+    world.llm.inject(Fault::status(503).with_header("Retry-After", "600").times(9));
+    let logs = Logs::capture();
+    world.run_loop(AMPLE).await;
+    assert_eq!(line(&logs, "a run cannot continue now")["upstream.service"], "the LLM");
 }
 
 #[tokio::test]
