@@ -15,7 +15,7 @@ use super::{
 /// A creation whose reserved name is taken by another tool while VAPI creates the tool.
 async fn overtaken(world: &World) -> Answer {
     let reserved = |row: &&Value| row.get("reserved_until").is_some();
-    world.vapi.inject(Standin::delay(300).on("POST", "/tool"));
+    world.vapi.inject(Standin::delay(1_500).on("POST", "/tool"));
     let takes = async {
         loop {
             if let Some(name) = world.aws.rows("tools").iter().find(reserved) {
