@@ -6,7 +6,7 @@ import { throughCore } from './core.mjs';
 import { OTHER_SLUG, REMINDER, SALES, STREAM, headers, none, plan, says, script, sent, stop } from './stack.mjs';
 
 const GREETING = 'Good morning! What can I do for you today?';
-const LONG = Array.from({ length: 400 }, (_, number) => `word${number}`).join(' ');
+const LONG = Array.from({ length: 2000 }, (_, number) => `word${number}`).join(' ');
 const COLOUR = {
   name: 'pick_colour',
   description: 'Lets the person pick a colour on the page.',
@@ -29,7 +29,7 @@ async function throughAgent(HttpAgent) {
   const seen = {};
 
   const talk = begin();
-  await script(none, says(GREETING, 25));
+  await script(none, says(GREETING, 100));
   seen.answer = await ask(talk, 'Hello');
   // The same thread continues with a server tool.
   await script(plan('current_time', { timeZone: 'Europe/Lisbon' }), says('It is noon in Lisbon.'));

@@ -13,7 +13,7 @@ async function connected(runtimeTransport, more = {}) {
   const core = new CopilotKitCore({ runtimeUrl: `${STREAM}/copilotkit`, runtimeTransport, headers, ...more });
   core.subscribe({ onError: ({ code, error }) => errors.push(`${code}: ${error?.message}`) });
   core.connect();
-  for (let tries = 0; core.runtimeConnectionStatus !== 'connected' && tries < 200 && !errors.length; tries += 1) {
+  for (let tries = 0; core.runtimeConnectionStatus !== 'connected' && tries < 1500 && !errors.length; tries += 1) {
     await new Promise((passed) => setTimeout(passed, 20));
   }
   return { core, errors };

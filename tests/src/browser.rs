@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use self::driver::{Element, Session, program};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// Root needs the first argument; the others keep Chromium off the internet.
@@ -71,6 +71,8 @@ impl Browser {
             "browserName": "chrome",
             "goog:chromeOptions": {"binary": chromium, "args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
+            // In milliseconds, for a script's answer: axe needs more than the 30 s of ChromeDriver's on a busy machine.
+            "timeouts": {"script": 55_000},
         });
         Some(Self { session: Session::start(chromedriver, capabilities).await, _profile: profile })
     }

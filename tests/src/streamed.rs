@@ -8,7 +8,7 @@ use serde_json::Value;
 use shared::http::ReplyBody;
 
 /// The longest wait for an event.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A streamed answer whose head has arrived.
 pub struct Streamed {

@@ -46,11 +46,11 @@ test('comments keep a connection alive', async () => {
   let left = 6;
   const slow = new ReadableStream({
     async pull(controller) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, 100));
       controller.enqueue(new TextEncoder().encode(left > 0 ? ': keep-alive\n\n' : 'data: a\n\n'));
       if (left === 0) controller.close();
       left -= 1;
     },
   });
-  assert.deepEqual(await all(eventData(slow, 100)), ['a']);
+  assert.deepEqual(await all(eventData(slow, 600)), ['a']);
 });

@@ -22,7 +22,7 @@ use crate::{
 
 pub(crate) const STACK: &str = "switchboard";
 const BUCKET: &str = "switchboard-code";
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// The outputs of the finished stack.
 #[derive(Debug)]

@@ -541,11 +541,14 @@ fn work_grows_with_the_definition_and_not_faster() {
     let known = known();
     let text = |times: usize| with(base(), &[("/actions/1/parameters/text", json!("{{event.text}} ".repeat(times)))]);
     let took = |definition: &Value| {
-        let started = std::time::Instant::now();
-        assert_eq!(report(definition, &known).result, CheckResult::Ok);
-        started.elapsed().as_secs_f64()
+        let once = |_| {
+            let started = std::time::Instant::now();
+            assert_eq!(report(definition, &known).result, CheckResult::Ok);
+            started.elapsed().as_secs_f64()
+        };
+        // A busy machine slows some of them.
+        (0..5).map(once).fold(f64::MAX, f64::min)
     };
-    took(&text(10));
     let (small, large) = (took(&text(500)), took(&text(10_000)));
     assert!(large < small * 200.0 + 0.5, "{small} s and {large} s");
 }

@@ -158,9 +158,9 @@ async fn the_site_has_pages_of_every_kind() {
     );
     assert!(catalogue.contains("\n[Cut: this is only the beginning"), "{}", catalogue.len());
     assert!(failed(&site.url, "/logo.png").await.contains("image/png"));
-    let slow = json!({"uri": format!("{}/slow", site.url), "timeoutMs": 200});
+    let slow = json!({"uri": format!("{}/slow", site.url), "timeoutMs": 1_000});
     let sentence = refused(&open_to(&[&site.url]), &slow).await;
-    assert!(sentence.contains("had not answered in full after 200 ms"), "{sentence}");
+    assert!(sentence.contains("had not answered in full after 1000 ms"), "{sentence}");
     assert_eq!(site.requests().len(), 6);
 }
 
@@ -366,7 +366,7 @@ async fn the_timeout_covers_everything_until_the_last_byte() {
         }
     }
     // The status arrived in time.
-    let arguments = json!({"uri": format!("{}/slow-failure", server.url), "timeoutMs": 700});
+    let arguments = json!({"uri": format!("{}/slow-failure", server.url), "timeoutMs": 2_500});
     assert_eq!(refused(&tool, &arguments).await, "127.0.0.1 answered with status 502 (Bad Gateway).");
 }
 

@@ -50,7 +50,7 @@ async fn ask(browser: &Browser, message: &str) {
 
 async fn growing_answer(chat: &Chat, browser: &Browser) {
     let answer = "It is a quarter past nine in Lisbon, an hour behind Madrid. Shall I look up anything else for you?";
-    chat.script(&[plan("current_time", &json!({"timeZone": "Europe/Lisbon"})), says(answer, 60)]).await;
+    chat.script(&[plan("current_time", &json!({"timeZone": "Europe/Lisbon"})), says(answer, 250)]).await;
     browser.watch(ANSWER).await;
     ask(browser, "What time is it in Lisbon?").await;
     // The tool call is shown before the answer.
@@ -101,7 +101,9 @@ async fn receipt(chat: &Chat, browser: &Browser) {
     chat.script(&[no_tool(), says("I have sent it to everybody!", 0)]).await;
     ask(browser, "And to everybody else").await;
     browser.until_shown("I have sent it to everybody!").await;
-    browser.until_shown("No action was taken.").await;
+    // Earlier turns show the same statement.
+    let last = "[...document.querySelectorAll('[data-receipt]')].at(-1)";
+    browser.until(&format!("{last}?.innerText === 'No action was taken.'")).await;
 }
 
 /// A page reloaded during the answer follows it to its end, and no effect is repeated.
@@ -125,7 +127,7 @@ async fn reloaded(chat: &Chat, browser: &Browser) {
 /// A second tab shows the running turn of the first, and can stop it.
 async fn second_tab(chat: &Chat, browser: &Browser) {
     let text = json!({"text": "56 Mill Lane, third floor"});
-    chat.script(&[plan(&chat.directions, &text), says(&format!("By lift: {}", "up down ".repeat(800)), 40)]).await;
+    chat.script(&[plan(&chat.directions, &text), says(&format!("By lift: {}", "up down ".repeat(2_000)), 40)]).await;
     ask(browser, "Send Ana the way to the third practice").await;
     browser.until_shown("By lift: up down").await;
     browser.open_tab().await;

@@ -80,7 +80,7 @@ pub(crate) async fn is_served(chat: &Chat, browser: &Browser, front_end: &FrontE
 
 async fn converse(chat: &Chat, browser: &Browser) {
     let greeting = "Good morning from the other side of the wire! What can I do for you?";
-    chat.script(&[no_tool(), says(greeting, 60)]).await;
+    chat.script(&[no_tool(), says(greeting, 250)]).await;
     browser.find(FIELD).await;
     browser.watch(ANSWER).await;
     browser.enter(FIELD, "Hello").await;

@@ -18,7 +18,7 @@ use local::Stack;
 use self::{root::Root, shell::Shell};
 
 /// The limit for operations that are slow on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The expected effect of a block.
 struct Expected {

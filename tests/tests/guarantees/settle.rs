@@ -152,7 +152,7 @@ async fn killed(world: &World, function: &str, event: &Event, kill: Kill) -> boo
     world.aws.clear_faults();
     if died {
         // Operations in parallel with the fatal step still arrive.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        world.aws.idle().await;
     }
     died
 }
@@ -385,8 +385,8 @@ async fn a_change_that_fails_each_time_keeps_no_other_from_being_settled() {
     }
     // Time enough for one of the two.
     let run = async || {
-        world.vapi.inject(standins::Fault::delay(1_500).with_body(json!("no list")));
-        let report = settle::handle(&world.process.settle, Deadline::after(Duration::from_secs(51))).await.unwrap();
+        world.vapi.inject(standins::Fault::delay(2_500).with_body(json!("no list")));
+        let report = settle::handle(&world.process.settle, Deadline::after(Duration::from_secs(52))).await.unwrap();
         world.vapi.clear_faults();
         serde_json::to_value(report).unwrap()
     };

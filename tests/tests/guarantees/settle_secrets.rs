@@ -10,7 +10,7 @@
     reason = "a test says what is wrong and stops"
 )]
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tests::{Event, Fault, OWN_KEYS, Trouble, World};
@@ -205,7 +205,7 @@ async fn killed(world: &World, function: &str, event: &Event, step: u32, took_ef
     world.aws.clear_faults();
     if died {
         // Operations in parallel with the fatal step still arrive.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        world.aws.idle().await;
     }
     died
 }

@@ -51,7 +51,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
 
     gmail_pushes(user).await?;
 
-    let soon = json!(Timestamp::now().plus(Duration::from_secs(5)).to_string());
+    let soon = json!(Timestamp::now().plus(Duration::from_secs(10)).to_string());
     let scheduled = active(user, &on_schedule(&fingerprints, &soon)).await?;
     let fired = first_run(user, &scheduled, "completed").await?;
     must(sent(user, before).len() == 3, "the schedule was to post one message")?;

@@ -40,7 +40,7 @@ async fn handle(request: lambda_http::Request) -> std::result::Result<Response, 
     let json = |value: Value| axum::Json(value).into_response();
     Ok(match request.raw_http_path() {
         "/events" => events(number("count"), Duration::from_millis(number("pause")), || {}),
-        "/dies" => events(3, Duration::from_millis(50), || std::process::exit(3)),
+        "/dies" => events(3, Duration::from_millis(300), || std::process::exit(3)),
         "/sleeps" => {
             sleep(Duration::from_secs(60)).await;
             json(Value::Null)
@@ -160,7 +160,7 @@ impl Opened {
 
     /// Waits until at least `times` lines contain `text`.
     async fn logged(&self, text: &str, times: usize) {
-        for _attempt in 0..500 {
+        for _attempt in 0..3000 {
             if self.lines.lock().unwrap().iter().filter(|line| line.contains(text)).count() >= times {
                 return;
             }
@@ -219,7 +219,7 @@ async fn breaks_off(mut answer: reqwest::Response) -> bool {
 #[tokio::test]
 async fn each_piece_arrives_when_it_is_said() {
     let opened = Opened::of(function());
-    let mut answer = opened.get("/events?count=4&pause=100").await;
+    let mut answer = opened.get("/events?count=4&pause=500").await;
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     let mut seen = Vec::new();
     while let Some(piece) = answer.chunk().await.unwrap() {
@@ -227,23 +227,27 @@ async fn each_piece_arrives_when_it_is_said() {
     }
     let texts: Vec<&str> = seen.iter().map(|(_at, text)| text.as_str()).collect();
     assert_eq!(texts, ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n", "data: 4\n\n"]);
-    assert!(seen[3].0 - seen[0].0 > Duration::from_millis(200), "{seen:?}");
+    assert!(seen[3].0 - seen[0].0 > Duration::from_millis(600), "{seen:?}");
 }
 
 #[tokio::test]
 async fn small_pieces_do_not_wait_for_one_another() {
     let opened = Opened::of(function());
     let mut fastest = Duration::MAX;
-    // The system acknowledges the first pieces of a connection quickly.
-    for number in 0..10 {
+    for number in 0..300 {
         let asked = Instant::now();
         assert!(opened.get("/process").await.bytes().await.is_ok());
+        // The system acknowledges the first pieces of a connection quickly.
         if number > 2 {
             fastest = fastest.min(asked.elapsed());
         }
+        // Pieces that wait take 40 ms each time; a busy machine is fast at times.
+        if fastest < Duration::from_millis(35) {
+            return;
+        }
         opened.logged("REPORT", number + 1).await;
     }
-    assert!(fastest < Duration::from_millis(35), "{fastest:?}");
+    panic!("{fastest:?}");
 }
 
 #[tokio::test]
@@ -268,7 +272,7 @@ async fn the_function_gets_the_request_and_its_head_is_the_answers() {
 async fn two_at_once_have_a_process_each_and_idle_ones_are_used_again() {
     let opened = Opened::of(function());
     let process = async |pause| -> u32 { opened.get(&format!("/process?pause={pause}")).await.json().await.unwrap() };
-    let (one, two) = tokio::join!(process(300), process(300));
+    let (one, two) = tokio::join!(process(1_000), process(1_000));
     assert_ne!(one, two);
     opened.logged("REPORT", 2).await;
     let third = process(0).await;
@@ -285,8 +289,10 @@ async fn the_function_goes_on_when_its_client_has_left() {
     opened.logged("said all 5", 1).await;
     opened.logged("REPORT", 1).await;
     // The client may also leave before the head.
-    let url = format!("{}/process?pause=200", opened.url);
-    assert!(http().get(url).timeout(Duration::from_millis(50)).send().await.is_err());
+    tokio::select! {
+        answer = opened.get("/process?pause=2000") => panic!("{answer:?}"),
+        () = opened.logged("START", 2) => {}
+    }
     opened.logged("REPORT", 2).await;
     assert_eq!(opened.processes(), 1);
 }
@@ -301,11 +307,11 @@ async fn a_process_that_dies_breaks_the_connection_and_another_takes_its_place()
 
 #[tokio::test]
 async fn when_its_time_is_over_the_function_is_killed() {
-    let opened = Opened::of(Function { configuration: configuration(Duration::from_millis(400)), ..function() });
+    let opened = Opened::of(Function { configuration: configuration(Duration::from_secs(2)), ..function() });
     opened.refused("/sleeps").await;
-    opened.logged("Task timed out after 0.40 seconds", 1).await;
-    assert!(breaks_off(opened.get("/events?count=100&pause=50").await).await);
-    opened.logged("Task timed out after 0.40 seconds", 2).await;
+    opened.logged("Task timed out after 2.00 seconds", 1).await;
+    assert!(breaks_off(opened.get("/events?count=100&pause=100").await).await);
+    opened.logged("Task timed out after 2.00 seconds", 2).await;
     assert_eq!(opened.processes(), 0);
 }
 

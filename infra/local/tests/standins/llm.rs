@@ -80,8 +80,8 @@ async fn a_stream_takes_its_time_where_the_turn_says_so() {
     let llm = llm();
     let turn = json!([{ "content": "one two three", "pause_ms": 30 }]);
     assert_eq!(json(client().put(format!("{}/script", llm.url)).json(&turn)).await.0, 204);
-    let mut answer = ask(&llm, true).send().await.expect("an answer");
     let begun = std::time::Instant::now();
+    let mut answer = ask(&llm, true).send().await.expect("an answer");
     let mut parts = 0;
     while let Some(part) = answer.chunk().await.expect("a part") {
         parts += usize::from(!part.is_empty());

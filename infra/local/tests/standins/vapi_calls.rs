@@ -352,8 +352,8 @@ async fn the_caller_hears_the_tools_messages_in_time() {
     let mut tool = stage.api_request();
     tool["messages"] = json!([
         { "type": "request-start", "content": "Booking for {{ name }}." },
-        { "type": "request-response-delayed", "content": "Still booking.", "timingMilliseconds": 300 },
-        { "type": "request-response-delayed", "content": "", "timingMilliseconds": 400 },
+        { "type": "request-response-delayed", "content": "Still booking.", "timingMilliseconds": 1_500 },
+        { "type": "request-response-delayed", "content": "", "timingMilliseconds": 2_000 },
         { "type": "request-failed", "content": "It failed." },
     ]);
     stage.attach(&tool).await;
@@ -367,8 +367,8 @@ async fn the_caller_hears_the_tools_messages_in_time() {
     let (delayed, failed) = (("request-response-delayed", "Still booking."), ("request-failed", "It failed."));
     for (tool, fault, heard) in [
         ("book_slot", Fault::body(json!({})), vec![start]),
-        ("book_slot", Fault { delay_ms: 600, ..Fault::body(json!({})) }, vec![start, delayed]),
-        ("book_slot", Fault { delay_ms: 600, ..Fault::status(503) }, vec![start, delayed, failed]),
+        ("book_slot", Fault { delay_ms: 3_000, ..Fault::body(json!({})) }, vec![start, delayed]),
+        ("book_slot", Fault { delay_ms: 3_000, ..Fault::status(503) }, vec![start, delayed, failed]),
         ("book_slot", Fault::drop_before(), vec![start, failed]),
         ("look_up", Fault::status(503), vec![("request-start", "Hold on a sec.")]),
         ("silent", Fault::status(503), vec![]),
@@ -381,6 +381,6 @@ async fn the_caller_hears_the_tools_messages_in_time() {
         let heard: Vec<_> = heard.into_iter().map(|(message, text)| (message.to_owned(), text.to_owned())).collect();
         assert_eq!(said, heard, "{told}");
         let after = spoken.iter().find(|said| said["message"] == "request-response-delayed");
-        assert!(after.is_none_or(|said| said["after_ms"].as_u64().expect("a number") >= 300), "{told}");
+        assert!(after.is_none_or(|said| said["after_ms"].as_u64().expect("a number") >= 1_500), "{told}");
     }
 }

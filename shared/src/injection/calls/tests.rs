@@ -103,8 +103,8 @@ async fn five_calls_run_at_once_and_never_more() {
 async fn a_tool_that_does_not_answer_is_reported_by_its_possible_effect() {
     let silent = |name: &str| doing(name, |_, _| pending());
     let tools = toolbox([silent("look"), silent("send").acting(), tool("echo")]);
-    let context = CallContext { deadline: Deadline::after(CALL_NEEDS + Duration::from_millis(100)), ..context() };
     let calls = entries("return look('a');\nreturn send('b');\nreturn echo('c');");
+    let context = CallContext { deadline: Deadline::after(CALL_NEEDS + Duration::from_secs(1)), ..context() };
     let results = make_calls(&tools, calls, AMPLE, |_, _| None, &context).await.unwrap().results;
     let [reads, acts, echo] = texts(&results)[..] else { panic!("{results:?}") };
     assert!(

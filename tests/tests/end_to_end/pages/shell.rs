@@ -11,7 +11,7 @@ use tokio::{
 use super::root::Root;
 
 /// Longer than the slowest block, the deployment.
-const TIME_LIMIT: Duration = Duration::from_secs(240);
+const TIME_LIMIT: Duration = Duration::from_mins(10);
 
 /// Runs code with the variables and functions of earlier code. A failing command ends the shell.
 pub(super) struct Shell {

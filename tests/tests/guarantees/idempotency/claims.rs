@@ -6,7 +6,9 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{
-    Fault, Trouble, World, ai_sms, phone,
+    Fault, Trouble, World, ai_sms,
+    clients::until,
+    phone,
     standins::{self, vapi::ToolCall},
 };
 
@@ -17,9 +19,7 @@ async fn a_concurrent_duplicate_waits_for_the_first_call() {
     world.twilio.inject(standins::Fault::delay(400));
     let call = world.call(&tool, json!({"text": "Hello"}));
     let (first, twin) = futures_util::join!(world.call_tool(&call), async {
-        while world.twilio.requests().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| !world.twilio.requests().is_empty()).await;
         world.call_tool(&call).await
     });
     assert_eq!(first.result(), twin.result());
@@ -32,14 +32,16 @@ async fn a_concurrent_duplicate_that_outlasts_the_wait_is_reported_as_in_progres
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(60_000));
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let long = world.vapi_event(&call).within(Duration::from_millis(3_500));
-    let short = world.vapi_event(&call).within(Duration::from_millis(1_700));
-    let (_, twin) = futures_util::join!(world.send("execute", &long), async {
-        while world.twilio.requests().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let long = world.vapi_event(&call).within(Duration::from_secs(30));
+    let short = world.vapi_event(&call).within(Duration::from_secs(3));
+    let twin = async {
+        until(|| !world.twilio.requests().is_empty()).await;
         world.send("execute", &short).await
-    });
+    };
+    let twin = tokio::select! {
+        first = world.send("execute", &long) => panic!("the first was to outlast its twin: {}", first.body),
+        twin = twin => twin,
+    };
     assert!(twin.sentence().contains("still being carried out"), "{}", twin.body);
     assert_eq!(world.twilio.requests().len(), 1);
 }
@@ -182,11 +184,9 @@ async fn a_slow_owner_does_not_overwrite_a_later_record() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
-    world.twilio.inject(standins::Fault::delay(300));
+    world.twilio.inject(standins::Fault::delay(1_500));
     let meanwhile = async {
-        while world.twilio.requests().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| !world.twilio.requests().is_empty()).await;
         let record = world.aws.rows("idempotency").remove(0);
         let taken = json!({"status": "unknown", "token": "of-another", "answer": null});
         world.aws.change("idempotency", record["id"].as_str().unwrap(), taken);

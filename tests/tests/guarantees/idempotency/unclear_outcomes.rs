@@ -44,7 +44,7 @@ async fn a_slow_twilio_is_an_unclear_outcome_within_the_time_vapi_waits() {
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(60_000));
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let event = world.vapi_event(&call).within(Duration::from_millis(2_500));
+    let event = world.vapi_event(&call).within(Duration::from_secs(4));
     let answer = world.send("execute", &event).await;
     assert!(answer.sentence().contains("not known"), "{}", answer.body);
     assert_eq!(world.call_tool(&call).await.body, answer.body);
@@ -83,7 +83,7 @@ async fn a_twilio_that_cannot_be_reached_did_nothing() {
     let mut world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let event = world.vapi_event(&call).within(Duration::from_millis(2_500));
+    let event = world.vapi_event(&call).within(Duration::from_secs(4));
     let twilio = std::mem::replace(&mut world.process.execute.executor.services.twilio, nowhere());
     let answer = world.send("execute", &event).await;
     assert!(answer.sentence().contains("cannot be reached"), "{}", answer.body);

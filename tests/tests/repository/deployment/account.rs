@@ -197,7 +197,9 @@ impl Account {
     /// The calls that begin with these words.
     pub(crate) fn calls(&self, words: &str) -> Vec<Call> {
         let log = fs::read_to_string(self.folder.join("calls.jsonl")).unwrap_or_default();
-        let calls = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        // A running program may not have written its last line whole.
+        let (whole, _) = log.rsplit_once('\n').unwrap_or_default();
+        let calls = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let calls = calls.map(|call| Call {
             argv: serde_json::from_value(call["argv"].clone()).unwrap(),
             files: call["files"].clone(),
@@ -259,18 +261,22 @@ impl Account {
         let program = self.folder.join("copy/infra/deploy");
         let mut command = self.command(program.to_str().unwrap(), &[]);
         // A terminal sends the signal to the whole process group.
-        let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
+        let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let group = format!("-{}", running.id());
-        for _ in 0..600 {
-            if !self.calls(words).is_empty() {
+        let mut called = false;
+        for _ in 0..3_600 {
+            called = !self.calls(words).is_empty();
+            if called || running.try_wait().unwrap().is_some() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        Run::of(Command::new("kill").args(["-INT", "--", &group])).succeeded();
+        let killed = Run::of(Command::new("kill").args(["-INT", "--", &group]));
         let ended = running.wait_with_output().unwrap();
         let output = String::from_utf8([ended.stdout, ended.stderr].concat()).unwrap();
         let run = Run { code: ended.status.code(), output };
+        assert!(called, "there was no call `{words}`; the deployment {run}");
+        killed.succeeded();
         self.left_nothing(&run);
         run
     }

@@ -187,7 +187,7 @@ async fn refusals() -> Given {
 async fn collisions() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
-    world.aws.slow_down(Duration::from_millis(100));
+    world.aws.slow_down(Duration::from_millis(400));
     let row = format!("phone-numbers/{}", world.home.phone_number_id);
     let (label, agent) = (json!({"label": "Nights"}), json!({"agent_id": null}));
     let [one, two] = [event(&world.home, "PATCH", &row, Some(&label)), event(&world.home, "PATCH", &row, Some(&label))];

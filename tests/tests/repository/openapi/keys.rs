@@ -101,7 +101,7 @@ async fn conflicts() -> Given {
     given.note(delete, 409, &send(&world, &deleting).await);
     // Two changes of one row; each reads it before the other writes.
     world.aws.delete("agents", &world.home.agent_id);
-    world.aws.slow_down(Duration::from_millis(100));
+    world.aws.slow_down(Duration::from_millis(400));
     let (one, two) = join!(send(&world, &storing), send(&world, &storing));
     let (won, lost) = if one.status == 200 { (one, two) } else { (two, one) };
     given.note(store, 200, &won);
