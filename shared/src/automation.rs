@@ -54,7 +54,6 @@ pub use running::run_request::{NamedTool, NewRun, RunRequest};
 pub use running::run_starter::{RunCause, RunStarter};
 pub use running::run_view::{ERROR_BUDGET, RunView};
 pub use running::whole_run_view::{LARGEST_RUN_VIEW, WholeRunView, whole_run_view};
-pub use triggers::Triggers;
 pub use triggers::answered_calls::{AnsweredCallQueue, AnsweredCalls};
 pub use triggers::dispatch::{Dispatch, LARGEST_DATA};
 pub use triggers::ended_calls::{CALLS, EndedCallQueue, EndedCalls};
@@ -65,6 +64,7 @@ pub use triggers::matching::EventFilters;
 pub use triggers::pipedream_triggers::PipedreamTriggers;
 pub use triggers::polling::{Poll, PolledItem, answered_items, items_together, next_poll};
 pub use triggers::source::SourceAnswer;
+pub use triggers::{SettledTriggers, Triggers};
 pub use validation::known::{
     BUILT_IN_FINGERPRINT, CalledAutomation, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool,
 };

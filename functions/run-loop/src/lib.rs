@@ -44,6 +44,7 @@ use shared::{
     injection::Ended,
     models::{AutomationRun, QueuedRun, RunStatus, Spent, Timestamp, WholeRun},
     store::{AcquiredRun, Lease},
+    telemetry,
 };
 
 pub use crate::deps::Deps;
@@ -148,7 +149,13 @@ async fn carry_on(
             deps.watch.run_ends(&run, RunStatus::Failed).await;
             end(deps, &run, lease, &ending, None, &spent, false).await?;
         }
-        Verdict::GiveUp(ending) => end(deps, &run, lease, &ending, None, &spent, true).await?,
+        Verdict::GiveUp { ending, tells_operator } => {
+            end(deps, &run, lease, &ending, None, &spent, true).await?;
+            if tells_operator {
+                tracing::error!(run.id = %run.id, run.attempts = run.attempts, "a run was given up because of an outage");
+                telemetry::run_given_up();
+            }
+        }
         Verdict::Wait(what) => waiting::wait(deps, &run, lease, what, &message, &spent).await?,
         Verdict::GoOn => {
             lease.release().await?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use shared::{
     Error,
+    clients::UpstreamService,
     injection::{Ended, Ending},
     models::{ActionResult, ActionStatus, AutomationRun, CallOutcome, RunCall, RunStatus, Timestamp, WholeRun},
     store::Waits,
@@ -27,7 +28,11 @@ pub(crate) enum Verdict {
     /// not keep the automation from being paused.
     EndFailed(Ending),
     /// It is over because of an outage, ours or a vendor's, which does not count against its automation.
-    GiveUp(Ending),
+    GiveUp {
+        ending: Ending,
+        /// Repeated attempts have not helped, and the outage is no affair of the organization's.
+        tells_operator: bool,
+    },
     /// It continues in another invocation, at once.
     GoOn,
     /// It continues after a pause, because of an outage.
@@ -63,7 +68,7 @@ pub(crate) fn given_up(record: Option<&WholeRun>) -> Verdict {
         }
         None => format!("{told}. Something of it may have happened; {look}."),
     };
-    Verdict::GiveUp(Ending::failed(sentence))
+    Verdict::GiveUp { ending: Ending::failed(sentence), tells_operator: true }
 }
 
 /// Recorded steps that may have had an effect.
@@ -87,7 +92,9 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::Stopped(Stop::CancelRequested(step)) => Verdict::End(cancelled(), Some(step)),
         Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
         Ended::Stopped(Stop::Waits(waits)) => Verdict::Wait(waits),
-        Ended::Stopped(Stop::GivenUp(ending)) => Verdict::GiveUp(ending),
+        Ended::Stopped(Stop::GivenUp(ending)) => {
+            Verdict::GiveUp { ending, tells_operator: run.attempts >= MOST_ATTEMPTS }
+        }
         Ended::Stopped(Stop::FailedButForCatches(ending)) => Verdict::EndFailed(ending),
         Ended::Stopped(Stop::Withdrawn(why)) => Verdict::End(Ending { error: Some(why), ..cancelled() }, None),
         Ended::Stopped(Stop::Drifted(reason)) => Verdict::End(Ending::failed(reason), None),
@@ -95,17 +102,17 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
             let error = Some(format!("The run stopped: {over}."));
             Verdict::End(Ending { status: RunStatus::CostLimit, result: None, error }, None)
         }
-        Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS && !is_unreadable(&outage) => {
-            Verdict::GiveUp(Ending::failed(outage.to_string()))
-        }
         Ended::Outage(outage) => {
+            let tells_operator = run.attempts > 1 && !is_of_own_llm(&outage);
+            if run.attempts >= MOST_ATTEMPTS && !is_unreadable(&outage) {
+                return Verdict::GiveUp { ending: Ending::failed(outage.to_string()), tells_operator };
+            }
             let pause = if is_unreadable(&outage) { until_readable(run, now) } else { pause(&outage, run.attempts) };
             if now.plus(pause) < ends_at(run) {
                 return Verdict::PutOff(pause, outage);
             }
             let error = Some(format!("The run's time was over before it could go on: {outage}"));
-            let ending = Ending { status: RunStatus::TimeLimit, result: None, error };
-            if is_unreadable(&outage) { Verdict::GiveUp(ending) } else { Verdict::End(ending, None) }
+            Verdict::GiveUp { ending: Ending { status: RunStatus::TimeLimit, result: None, error }, tells_operator }
         }
     }
 }
@@ -121,6 +128,11 @@ pub(crate) const fn cancelled() -> Ending {
 /// Whether only another version of the program can continue the run. Such an attempt does not count.
 pub(crate) const fn is_unreadable(outage: &Error) -> bool {
     matches!(outage, Error::Unreadable { .. })
+}
+
+/// An organization's own gateway is its own affair.
+fn is_of_own_llm(outage: &Error) -> bool {
+    matches!(outage, Error::Upstream(failed) if failed.service == UpstreamService::Llm && !failed.of_platform)
 }
 
 /// The pause before another version may be here: a part of the time that is left.
@@ -143,6 +155,7 @@ fn pause(outage: &Error, attempts: u32) -> Duration {
 mod tests {
     use serde_json::{Value, json};
     use shared::{
+        clients::{self, Failure},
         error::OverBudget,
         models::{OrganizationId, RunAnswer, RunId, RunLimits},
     };
@@ -175,7 +188,7 @@ mod tests {
         assert!(before_steps(&attempted(MOST_ATTEMPTS)).is_none() && !exceeds_attempts(&attempted(MOST_ATTEMPTS)));
         assert!(exceeds_attempts(&attempted(MOST_ATTEMPTS + 1)));
         let stuck = given_up(None);
-        let Verdict::GiveUp(ending) = stuck else { panic!("{stuck:?}") };
+        let Verdict::GiveUp { ending, tells_operator: true } = stuck else { panic!("{stuck:?}") };
         assert_eq!(ending.status, RunStatus::Failed);
         assert!(ending.error.is_some_and(|error| error.contains("may have happened")));
         let cancelled = before_steps(&run(&json!({"cancel_requested_at": NOW, "attempts": 9})));
@@ -192,7 +205,8 @@ mod tests {
                 "{verdict:?}"
             );
         }
-        let Verdict::GiveUp(ending) = decided(outage(), &run(&json!({"attempts": MOST_ATTEMPTS})), 0) else {
+        let last = run(&json!({"attempts": MOST_ATTEMPTS}));
+        let Verdict::GiveUp { ending, tells_operator: true } = decided(outage(), &last, 0) else {
             panic!("it is given up")
         };
         let said = ending.error.as_deref();
@@ -208,7 +222,8 @@ mod tests {
             let verdict = decided(unreadable(), &run, passed);
             assert!(matches!(verdict, Verdict::PutOff(after, _) if after == Duration::from_secs(pause)), "{verdict:?}");
         }
-        let Verdict::GiveUp(ending) = decided(unreadable(), &run, 21_590) else { panic!("its time is over") };
+        let verdict = decided(unreadable(), &run, 21_590);
+        let Verdict::GiveUp { ending, .. } = verdict else { panic!("its time is over: {verdict:?}") };
         assert_eq!(ending.status, RunStatus::TimeLimit);
     }
 
@@ -216,9 +231,21 @@ mod tests {
     fn a_run_whose_time_would_be_over_after_the_pause_ends_now() {
         let run = run(&json!({}));
         assert!(matches!(decided(outage(), &run, 49), Verdict::PutOff(..)));
-        let Verdict::End(ending, None) = decided(outage(), &run, 50) else { panic!("its time is over") };
+        let verdict = decided(outage(), &run, 50);
+        let Verdict::GiveUp { ending, tells_operator: false } = verdict else { panic!("{verdict:?}") };
         assert_eq!(ending.status, RunStatus::TimeLimit);
         assert!(ending.error.unwrap().starts_with("The run's time was over before it could go on: the database"));
+    }
+
+    #[test]
+    fn the_operator_hears_of_the_platforms_llm_after_a_second_attempt_and_of_no_organizations_own() {
+        for (of_platform, attempts, tells) in [(true, 1, false), (true, 2, true), (true, 5, true), (false, 5, false)] {
+            let mut failed = clients::Error::new(UpstreamService::Llm, Failure::NoAnswer);
+            failed.of_platform = of_platform;
+            let verdict = decided(Ended::Outage(failed.into()), &run(&json!({"attempts": attempts})), 59);
+            let Verdict::GiveUp { tells_operator, .. } = verdict else { panic!("{verdict:?}") };
+            assert_eq!(tells_operator, tells, "{of_platform} {attempts}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shared::{
     Deadline, Result,
-    automation::{RunQueue, Triggers},
+    automation::{FailurePause, RunQueue, SettledTriggers, Triggers},
     error::{self, found},
     lifecycle::{Lifecycle, Report, SettleWaker},
     platform::Parts,
@@ -22,6 +22,8 @@ pub struct Deps {
     pub lifecycle: Lifecycle,
     pub settling: SettleWaker,
     pub triggers: Triggers,
+    /// Pauses automations whose triggers are refused.
+    pub watch: FailurePause,
     pub approvals: Approvals,
     pub runs: RunQueue,
 }
@@ -40,8 +42,9 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
         failures += 1;
         tracing::error!("some runs with expired approvals could not be woken: {}", error::chain(&error));
     }
-    let report = Box::pin(deps.lifecycle.settle(&deps.triggers, deadline.reserving(REISSUE))).await;
-    if let Err(error) = Box::pin(deps.lifecycle.reissue(&deps.triggers, deadline)).await {
+    let triggers = SettledTriggers { triggers: &deps.triggers, watch: &deps.watch };
+    let report = Box::pin(deps.lifecycle.settle(&triggers, deadline.reserving(REISSUE))).await;
+    if let Err(error) = Box::pin(deps.lifecycle.reissue(&triggers, deadline)).await {
         failures += 1;
         tracing::error!("tools or triggers could not be given their new token and address: {}", error::chain(&error));
     }

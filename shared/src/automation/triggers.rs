@@ -32,12 +32,13 @@ use super::definition::{
 };
 use crate::{
     Deadline, Error, Result,
+    automation::FailurePause,
     clients::{Queue, Scheduler},
     error::found,
     lifecycle::{Progress, SettleAbove, SettleWaker, close, open, ownership, settle_now},
     models::{
         Automation, AutomationId, AutomationStatus, AutomationVersion, Change, Intent, Occurrence, OrganizationId,
-        Schedule, Timestamp,
+        RunId, Schedule, Timestamp,
     },
     store::{Automations, Intents, Schedules, unreadable},
 };
@@ -121,20 +122,27 @@ impl Triggers {
         automation: AutomationId,
         deadline: Deadline,
     ) -> Result<()> {
-        self.compare(organization, automation, Some(deadline.reserving(ANSWERING))).await
+        for _ in 0..TRIES {
+            let compared = self.compare(organization, automation, Some(deadline.reserving(ANSWERING)));
+            let Some((row, Refused(why))) = Box::pin(compared).await? else { return Ok(()) };
+            // The owner reads the reason; the comparison repeats with the paused automation.
+            self.automations.pause(&row, Some(&why)).await?;
+        }
+        Err(changed_by_others())
     }
 
     /// As [`Triggers::agree`], for the schedule only: the handler of occurrences may not change Pipedream triggers.
     pub async fn update_schedule(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
-        self.compare(organization, automation, None).await
+        self.compare(organization, automation, None).await.map(drop)
     }
 
+    /// Gives the active automation whose trigger is refused; it must be paused.
     async fn compare(
         &self,
         organization: OrganizationId,
         automation: AutomationId,
         with_pipedream: Option<Deadline>,
-    ) -> Result<()> {
+    ) -> Result<Option<(Automation, Refused)>> {
         for _ in 0..TRIES {
             let row = found(self.automations.get(organization, automation).await)?;
             // A paused automation needs no trigger, so pausing works although the version is unreadable.
@@ -148,21 +156,19 @@ impl Triggers {
                 let listens = active.zip(running.as_ref()).map(|(row, running)| (row, &running.trigger));
                 let within = deadline.at_most(PIPEDREAM_WITHIN);
                 let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
-                if let (Some(Refused(why)), Some(row)) = (refused, &row) {
-                    // The owner reads the reason; the comparison repeats with the paused automation.
-                    self.automations.pause(row, Some(&why)).await?;
-                    continue;
+                if let (Some(refused), Some(row)) = (refused, &row) {
+                    return Ok(Some((row.clone(), refused)));
                 }
             }
             if scheduled {
                 // The automation may have changed since it was read, by a process that compared before this write.
                 let now = found(self.automations.get(organization, automation).await)?;
                 if now.map(|now| now.revision) == row.map(|row| row.revision) {
-                    return Ok(());
+                    return Ok(None);
                 }
             }
         }
-        Err(Error::Conflict("the automation is being changed by others; try again".into()))
+        Err(changed_by_others())
     }
 
     async fn running(&self, organization: OrganizationId, id: AutomationId, version: u64) -> Result<Running> {
@@ -281,7 +287,13 @@ impl Triggers {
     }
 }
 
-impl SettleAbove for Triggers {
+/// Triggers as `settle` compares them: nobody waits for the answer, so owners are alerted of a refusal.
+pub struct SettledTriggers<'a> {
+    pub triggers: &'a Triggers,
+    pub watch: &'a FailurePause,
+}
+
+impl SettleAbove for SettledTriggers<'_> {
     fn settle_trigger(
         &self,
         organization: OrganizationId,
@@ -289,8 +301,17 @@ impl SettleAbove for Triggers {
         deadline: Deadline,
     ) -> BoxFuture<'_, Result<&'static str>> {
         Box::pin(async move {
-            self.agree(organization, automation, deadline).await?;
-            Ok("the triggers of an automation are in place")
+            let compare = || self.triggers.compare(organization, automation, Some(deadline.reserving(ANSWERING)));
+            let Some((row, Refused(why))) = Box::pin(compare()).await? else {
+                return Ok("the triggers of an automation are in place");
+            };
+            // No run caused the pause. This id is the same if the pause is tried again.
+            let cause = RunId::of_cause(organization, automation, &format!("trigger refused at {}", row.revision));
+            self.watch.pause_for(organization, (automation, row.active_version), &why, cause).await?;
+            match Box::pin(compare()).await? {
+                None => Ok("an automation was paused, because its trigger was refused"),
+                Some(_) => Err(changed_by_others()),
+            }
         })
     }
 
@@ -300,14 +321,18 @@ impl SettleAbove for Triggers {
         deadline: Deadline,
     ) -> BoxFuture<'a, Result<Option<String>>> {
         Box::pin(async move {
-            let (left, next) = Box::pin(self.pipedream.readdress(after, deadline)).await?;
+            let (left, next) = Box::pin(self.triggers.pipedream.readdress(after, deadline)).await?;
             for row in left {
                 let change = Change::AutomationTrigger { automation_id: row.id };
-                open(&self.intents, &Intent::new(row.organization_id, change, Duration::ZERO)).await?;
+                open(&self.triggers.intents, &Intent::new(row.organization_id, change, Duration::ZERO)).await?;
             }
             Ok(next)
         })
     }
+}
+
+fn changed_by_others() -> Error {
+    Error::Conflict("the automation is being changed by others; try again".into())
 }
 
 /// The trigger of a version, and a hash of its type and configuration.

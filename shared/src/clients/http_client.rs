@@ -18,8 +18,10 @@ use super::{Error, Failure, UpstreamService};
 use crate::{
     Deadline,
     backoff::Backoff,
+    error,
     models::Timestamp,
     redaction::{HiddenTexts, vendor_text},
+    telemetry,
 };
 
 /// Bytes of an error body kept for the log.
@@ -136,6 +138,17 @@ fn misread(error: &serde_json::Error) -> String {
         return text;
     }
     format!("a value of another kind was expected at line {} column {}", error.line(), error.column())
+}
+
+/// A failure of a request with the platform's account; a refusal of that account is reported to the operator.
+pub(super) fn of_platform(error: Error) -> Error {
+    let error = Error { of_platform: true, ..error };
+    if error.refuses_platform() {
+        let (service, chain) = (error.service, error::chain(&error));
+        tracing::error!(upstream.service = %service, "the platform's account was refused: {chain}");
+        telemetry::platform_refused();
+    }
+    error
 }
 
 /// `None` after a 404.

@@ -47,7 +47,7 @@ use self::{
 use super::{
     Error, Failure, ModelParameter, Outbound, UpstreamService,
     bearer::Bearer,
-    http_client::{Retry, read, retrying},
+    http_client::{Retry, of_platform, read, retrying},
     outbound,
 };
 use crate::Deadline;
@@ -191,6 +191,7 @@ impl Llm {
             match self.complete_with(account, &body, deadline).await {
                 Err(refused) if self.without.learn(account, &body, &refused) => {}
                 answered => {
+                    let answered = answered.map_err(|error| owned(error, account.is_own()));
                     return answered.inspect(|answer| self.missing_cost.check(answer.usage, account.is_own()));
                 }
             }
@@ -228,11 +229,12 @@ impl Llm {
             let body = Body::of(request, account, true, &self.without);
             match self.open_with(account, &body, deadline).await {
                 Err(refused) if self.without.learn(account, &body, &refused) => {}
-                opened => break opened?,
+                opened => break opened.map_err(|error| owned(error, account.is_own()))?,
             }
         };
         let (missing_cost, is_own) = (self.missing_cost.clone(), account.is_own());
-        Ok(streaming::deltas(opened).inspect_ok(move |delta| {
+        let deltas = streaming::deltas(opened).map_err(move |error| owned(error, is_own));
+        Ok(deltas.inspect_ok(move |delta| {
             if let Delta::Done(answer) = delta {
                 missing_cost.check(answer.usage, is_own);
             }
@@ -311,6 +313,10 @@ impl Llm {
         bearers.retain(|_, bearer| bearer.is_live());
         bearers.entry(holder).or_default().clone()
     }
+}
+
+fn owned(error: Error, is_own: bool) -> Error {
+    if is_own { error } else { of_platform(error) }
 }
 
 /// Sends one request with authorization, and returns a successful response with its body unread.

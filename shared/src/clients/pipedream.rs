@@ -15,9 +15,9 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Error, Failure, UpstreamService,
+    Error, Failure, Reason, UpstreamService,
     bearer::{Bearer, TokenResponse},
-    http_client::{Retry, read_json, segment, send, send_json, unless_404},
+    http_client::{Retry, of_platform, read_json, segment, send, send_json, unless_404},
 };
 use crate::{Deadline, models::OrganizationId};
 
@@ -312,8 +312,18 @@ impl Pipedream {
         read_json(UpstreamService::Pipedream, &self.send_raw(project, call, retry, deadline).await?)
     }
 
-    /// Sends a call with the cached token. After a 401, which means that nothing was done, a revoked token is replaced, once.
     async fn send_raw(
+        &self,
+        project: &Project,
+        call: &Call,
+        retry: Retry,
+        deadline: Deadline,
+    ) -> Result<Vec<u8>, Error> {
+        self.authorized(project, call, retry, deadline).await.map_err(of_platform)
+    }
+
+    /// Sends a call with the cached token. After a 401, which means that nothing was done, a revoked token is replaced, once.
+    async fn authorized(
         &self,
         project: &Project,
         call: &Call,
@@ -361,7 +371,8 @@ impl Pipedream {
         };
         self.bearer.token(UpstreamService::Pipedream, deadline, ask).await.map_err(|error| {
             // The token request runs no action, so no effect is possible.
-            let error = Error { acted_before: false, ..error };
+            let reason = matches!(error.failure, Failure::Rejected { .. }).then_some(Reason::Credentials);
+            let error = Error { acted_before: false, reason, ..error };
             if error.effect_possible() { Error { failure: Failure::Unreachable, ..error } } else { error }
         })
     }

@@ -81,6 +81,16 @@ pub fn automation_paused() {
     emit(&[], &[count("AutomationsPaused", 1)]);
 }
 
+/// A run that was given up because of an outage of ours, or of the platform's LLM.
+pub fn run_given_up() {
+    emit(&[], &[count("RunsGivenUp", 1)]);
+}
+
+/// A service that refused the platform's account.
+pub fn platform_refused() {
+    emit(&[], &[count("PlatformRefusals", 1)]);
+}
+
 /// A request of an organization's own hook that was refused because they were too many.
 pub fn hook_throttled() {
     emit(&[], &[count("HooksThrottled", 1)]);

@@ -178,7 +178,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
                     Ok(answer) => answer,
                     // Unreadable answers are usually transient.
                     Err(failed)
-                        if failed.transient()
+                        if failed.is_outage()
                             || matches!(failed.failure, Failure::Undecodable(_) | Failure::TooLarge(_)) =>
                     {
                         return Err(failed.into());

@@ -70,6 +70,18 @@ impl World {
         }
     }
 
+    /// As [`World::deliver_runs`], with every pause between attempts over at once.
+    ///
+    /// # Panics
+    /// If a message fails.
+    pub async fn deliver_runs_without_pauses(&self) {
+        for _ in 0..50 {
+            let Some(batch) = self.aws.receive("runs", 900) else { return };
+            assert_eq!(self.run_loop_batch(batch, AMPLE).await, 0);
+            self.later();
+        }
+    }
+
     /// Delivers a batch of runs and kills the process where the fault makes it hang. The batch does not come again; the message
     /// for a successor does. False if the batch ended before.
     ///

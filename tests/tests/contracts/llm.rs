@@ -289,8 +289,8 @@ async fn a_refusal_names_the_next_step() {
     let llm = start();
     let openai = |code: &str, kind: &str| json!({"error": {"message": "x", "type": kind, "param": null, "code": code}});
     for (status, body, reason, sentence) in [
-        (401, openai("invalid_api_key", "invalid_request_error"), Reason::Credentials, "check its key"),
-        (429, openai("insufficient_quota", "insufficient_quota"), Reason::NoCredit, "no credit"),
+        (401, openai("invalid_api_key", "invalid_request_error"), Reason::Credentials, "the platform's account"),
+        (429, openai("insufficient_quota", "insufficient_quota"), Reason::NoCredit, "the platform's account"),
         (400, openai("context_length_exceeded", "invalid_request_error"), Reason::TooLong, "too long"),
         (
             400,
@@ -323,6 +323,13 @@ async fn a_refusal_names_the_next_step() {
             let error = ask(&client(&[]), &keyed(&llm.url), ample()).await.unwrap_err();
             assert_eq!(error.reason(), Some(reason), "inside a success: {body}");
         }
+    }
+    let account =
+        own(OrganizationId::generate(), json!({"api_key": "llm-local-key", "base_url": format!("{}/v1", llm.url)}));
+    for (status, sentence) in [(401, "check its key"), (402, "store another key")] {
+        llm.inject(chat(Fault::status(status)));
+        let error = ask(&client(&[&llm.url]), &account, ample()).await.unwrap_err();
+        assert!(error.public().contains(sentence) && !error.is_outage(), "{}", error.public());
     }
 }
 

@@ -7,9 +7,10 @@
     reason = "a test says what is wrong and stops"
 )]
 
+use axum::{Router, http::StatusCode, routing::post as route};
 use local::standins::Fault as VendorFault;
 use serde_json::{Value, json};
-use tests::{Event, Fault, World, webhooks::Signer};
+use tests::{Event, Fault, Options, World, http_server::Server, logs::Logs, metrics::Metrics, webhooks::Signer};
 
 const DEPLOY: &str = "/triggers/deploy";
 const NEW_ADDRESS: &str = "https://calls.acme.example";
@@ -460,6 +461,44 @@ async fn a_trigger_that_pipedream_lost_is_deployed_at_the_new_address() {
     let (hook, key) = (hook_of(&world), world.pipedream.triggers()[0].signing_key().to_owned());
     world.deliver_signed(&hook, Signer::Pipedream(&key), &message("18c2", "Invoice")).await.expect(200);
     assert_eq!(world.runs_of(&id).len(), 1);
+}
+
+/// The trigger is gone at Pipedream, and Gmail refuses the account.
+#[tokio::test]
+async fn an_automation_whose_trigger_cannot_move_is_paused_and_its_owners_are_told_once() {
+    let owners = Server::start(Router::new().route("/alerts", route(async || StatusCode::NO_CONTENT))).await;
+    let variables =
+        vec![("ALERT_HOOK_URL", format!("{}/alerts", owners.url)), ("ALERT_SECRET", "switchboard/alerts".to_owned())];
+    let open_hosts = vec![owners.address.to_string()];
+    let mut world = World::with(Options { variables, open_hosts, ..Options::default() }).await;
+    world.aws.put_secret("switchboard/alerts", &json!({"key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}));
+    gmail(&world);
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    world.pipedream.lose_triggers();
+    world.pipedream.expire("apn_gmailh");
+    let (metrics, logs) = (Metrics::capture(), Logs::capture());
+    readdress(&mut world).await;
+    world.later();
+    let report = world.settle().await;
+    assert!(
+        report["settled"].to_string().contains("an automation was paused, because its trigger was refused"),
+        "{report}"
+    );
+    world.later();
+    world.settle().await;
+    nothing_left(&world);
+    let row = world.aws.rows("automations").remove(0);
+    assert_eq!(row["status"], "paused");
+    assert!(row["pause_reason"].as_str().unwrap().starts_with("Gmail refuses the account"), "{row}");
+    assert_eq!(metrics.sum("AutomationsPaused"), 1.0);
+    let paused = |line: &Value| line["message"] == "an automation was paused";
+    let lines: Vec<Value> = logs.at("WARN").into_iter().filter(paused).collect();
+    assert_eq!((lines.len(), &lines[0]["automation.id"]), (1, &json!(id)), "{lines:?}");
+    let seen = owners.seen();
+    assert_eq!(seen.len(), 1);
+    let alert: Value = serde_json::from_str(&seen[0].body).unwrap();
+    assert_eq!((&alert["data"]["automation_id"], &alert["data"]["reason"]), (&json!(id), &row["pause_reason"]));
 }
 
 #[tokio::test]

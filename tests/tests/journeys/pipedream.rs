@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 use tests::{
-    World, slack_action,
+    World,
+    metrics::Metrics,
+    slack_action,
     standins::{Fault, vapi::ToolCall},
 };
 
@@ -172,8 +174,11 @@ async fn without_a_token_of_pipedreams_nothing_ran() {
     let tool = world.attached(&slack_action(&world.home)).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
     world.restart();
+    let metrics = Metrics::capture();
     world.pipedream.inject(Fault::status(401).on("POST", "/oauth/token").times(2));
-    assert!(!world.call_tool(&call).await.sentence().contains("not known"));
+    assert_eq!(world.call_tool(&call).await.sentence(), "Slack cannot be reached just now; nothing was done.");
+    assert!(metrics.sum("PlatformRefusals") > 0.0);
+    assert_eq!(world.aws.rows("executions")[0]["fault"], "ours", "the tool's author can repair nothing");
     world.pipedream.clear_faults();
     world.call_tool(&call).await.result();
     assert_eq!(world.pipedream.runs().len(), 1);

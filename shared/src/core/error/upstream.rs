@@ -113,6 +113,8 @@ pub enum ModelParameter {
 pub struct Error {
     pub service: UpstreamService,
     pub failure: Failure,
+    /// Of a request with the deployment's own account.
+    pub of_platform: bool,
     pub(crate) reason: Option<Reason>,
     pub(crate) retry_after: Option<Duration>,
     /// An earlier attempt of the same request may have had its effect.
@@ -122,7 +124,15 @@ pub struct Error {
 
 impl Error {
     pub fn new(service: UpstreamService, failure: Failure) -> Self {
-        Self { service, failure, reason: None, retry_after: None, acted_before: false, source: None }
+        Self {
+            service,
+            failure,
+            of_platform: false,
+            reason: None,
+            retry_after: None,
+            acted_before: false,
+            source: None,
+        }
     }
 
     pub(crate) fn because(
@@ -180,6 +190,21 @@ impl Error {
         )
     }
 
+    /// Whether the service refuses the deployment's own key, or finds no credit behind it. Only the operator can repair that.
+    pub const fn refuses_platform(&self) -> bool {
+        let by_status = matches!(self.failure, Failure::Rejected { status: 401..=403, .. });
+        self.of_platform
+            && match self.reason {
+                Some(reason) => matches!(reason, Reason::Credentials | Reason::NoCredit),
+                None => by_status,
+            }
+    }
+
+    /// Whether the same request may succeed later, without a change by the organization.
+    pub const fn is_outage(&self) -> bool {
+        self.transient() || self.refuses_platform()
+    }
+
     /// Whether a request may be repeated although it must not act twice.
     pub(crate) const fn never_processed(&self) -> bool {
         matches!(self.failure, Failure::Unreachable | Failure::RateLimited)
@@ -208,6 +233,11 @@ impl Error {
     /// A public sentence, with VAPI's, Twilio's or Pipedream's reason for a refusal.
     pub fn public(&self) -> String {
         let service = self.service;
+        if self.refuses_platform() {
+            return format!(
+                "{service} refused the platform's account, which its operator has to repair; try again later"
+            );
+        }
         if let Some(reason) = self.reason {
             return match reason {
                 Reason::Credentials => format!("{service} refused our credentials; check its key"),

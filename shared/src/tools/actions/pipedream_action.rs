@@ -266,8 +266,9 @@ fn names_address(name: &str) -> bool {
 
 fn refusal(name: &str, error: &clients::Error, hidden: &HiddenTexts) -> String {
     match (error.status(), error.said()) {
+        _ if error.refuses_platform() => format!("{name} cannot be reached just now; nothing was done."),
         (Some(429), _) => format!("{name} is busy just now; try again in a moment."),
-        (Some(401 | 403), _) | (Some(_), None) => format!("{name} refused the request; nothing was done."),
+        (Some(_), None) => format!("{name} refused the request; nothing was done."),
         (Some(_), Some(said)) => {
             let said = cut(hidden.replaced(said), LONGEST_REASON);
             format!("{name} refused the request; nothing was done. It said: {said}")

@@ -173,6 +173,7 @@ impl ToolOutcome {
 fn fault_of(cause: &clients::Error) -> Fault {
     use UpstreamService::{CallControl, Scheduler, SecretsManager, Sqs, Twilio, Vapi};
     match (cause.service, &cause.failure) {
+        _ if cause.refuses_platform() => Fault::Ours,
         (SecretsManager | Sqs | Scheduler, _) => Fault::Ours,
         (_, Failure::Refused(_)) => Fault::Configuration,
         (Twilio, Failure::Rejected { status, excerpt }) => twilio::fault(*status, excerpt),

@@ -211,6 +211,32 @@ async fn a_run_can_be_retried_for_four_days_after_its_end_however_long_it_paused
     }
 }
 
+/// Its message lay in the dead-letter queue.
+#[tokio::test]
+async fn a_run_that_is_delivered_after_its_time_ends_and_its_retry_does_the_rest_once() {
+    let (world, books) = books().await;
+    let automation = world.activate(&world.manual(&json!([post("first", "one"), post("second", "two")]))).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    while whole(&world, run.id).await.actions.is_empty() {
+        assert!(world.kill_run(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await);
+    }
+    let id = run.id.to_string();
+    let mut row = whole_row(&world, &id);
+    for name in ["created_at", "started_at"] {
+        row[name] = json!(Timestamp::from_millis(Timestamp::now().as_millis() - 7 * 60 * 60 * 1_000));
+    }
+    world.aws.put("automation_runs", &row);
+    world.deliver_runs().await;
+    assert_eq!(whole(&world, run.id).await.run.status, RunStatus::TimeLimit);
+    assert_eq!(entered(&books), ["one"]);
+
+    assert_eq!(steps(&retry(&world, &id, &json!({})).await.expect(200)), ["first kept", "second unknown"]);
+    let begun = retry(&world, &id, &json!({"dry_run": false, "confirm_unknown": ["second"]})).await;
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    assert_eq!(gone_on(&world, &begun).await.status, RunStatus::Completed);
+    assert_eq!(entered(&books), ["one", "two"]);
+}
+
 #[tokio::test]
 async fn a_retry_that_dies_or_fails_again_keeps_all_that_succeeded() {
     let (world, books) = books().await;

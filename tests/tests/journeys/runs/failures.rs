@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use axum::{Json, Router, routing::post};
-use local::standins::{self, llm::Turn};
+use local::standins::{
+    self,
+    llm::{self, Turn},
+};
 use serde_json::{Value, json};
-use shared::models::{RunLimits, RunStatus, Timestamp};
+use shared::models::{AutomationRun, RunLimits, RunStatus, Timestamp};
 use tests::{
-    Fault, Trouble, World,
+    Fault, Options, Trouble, World,
     automation::{AMPLE, RunSpec, begin, calls, whole},
     clients::until,
     http_server::Server,
+    logs::Logs,
+    metrics::Metrics,
     sms_without_call,
 };
 
@@ -46,7 +51,7 @@ async fn a_model_that_is_busy_is_asked_again_when_it_says() {
 #[tokio::test]
 async fn a_model_that_declines_for_good_ends_the_run_with_a_sentence() {
     let (world, _site) = bakery().await;
-    for (status, sentence) in [(402, "credit"), (401, "key")] {
+    for (status, sentence) in [(404, "no such model"), (413, "too long")] {
         world
             .llm
             .inject(standins::Fault::status(status).with_body(json!({"error": {"code": status, "message": "no"}})));
@@ -62,6 +67,7 @@ async fn a_model_that_declines_for_good_ends_the_run_with_a_sentence() {
 #[tokio::test]
 async fn a_run_that_gets_nowhere_is_given_up() {
     let (world, _site) = bakery().await;
+    let (metrics, logs) = (Metrics::capture(), Logs::capture());
     let id = begin(&world, RunSpec::default()).await;
     let message = world.aws.messages("runs").remove(0).to_string();
     for _ in 0..6 {
@@ -74,6 +80,59 @@ async fn a_run_that_gets_nowhere_is_given_up() {
     let run = whole(&world, id).await.run;
     assert_eq!(run.status, RunStatus::Failed);
     assert!(run.error.unwrap().contains("LLM"));
+    assert_eq!((metrics.sum("RunsGivenUp"), metrics.sum("PlatformRefusals")), (1.0, 0.0));
+    assert!(logs.text().contains("a run was given up because of an outage"));
+}
+
+/// A run of an active automation that asks the model.
+async fn prompted(world: &World) -> AutomationRun {
+    let definition =
+        json!({"name": "Ask", "trigger_type": "manual", "prompt": "Say hello.", "tools": [], "fingerprints": {}});
+    let automation = world.activate(&definition).await;
+    world.start_automation(&automation, "once", &json!({})).await
+}
+
+async fn failures_of(world: &World, run: &AutomationRun) -> u32 {
+    world.automation_row(&run.automation_id.unwrap().to_string()).await.failures_in_a_row
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_platforms_account_is_an_outage_that_the_operator_hears_of() {
+    for status in [401, 402, 403] {
+        let (world, _site) = bakery().await;
+        let (metrics, logs) = (Metrics::capture(), Logs::capture());
+        world.llm.inject(standins::Fault::status(status).times(99));
+        let run = prompted(&world).await;
+        world.deliver_runs_without_pauses().await;
+        let run = whole(&world, run.id).await.run;
+        assert_eq!((run.status, run.outage), (RunStatus::Failed, true), "{status}");
+        let error = "the LLM refused the platform's account, which its operator has to repair; try again later";
+        assert_eq!(run.error.as_deref(), Some(error), "{status}");
+        assert_eq!(failures_of(&world, &run).await, 0, "{status}");
+        assert_eq!((metrics.sum("RunsGivenUp"), metrics.sum("PlatformRefusals")), (1.0, 5.0), "{status}");
+        let told = logs.at("ERROR").into_iter().find(|line| line["upstream.service"] == "the LLM");
+        assert!(told.unwrap()["message"].as_str().unwrap().starts_with("the platform's account was refused"));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_an_organizations_own_key_is_a_failure_of_its_automation_alone() {
+    let options = llm::Options { api_key: "own".into(), ..llm::Options::default() };
+    let own = llm::start("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    let open_hosts = vec![own.address().to_string()];
+    let mut world = World::with(Options { open_hosts, ..Options::default() }).await;
+    let key = json!({"api_key": "own", "base_url": own.url, "model": "their/model"});
+    world.keys(&world.home, "PUT", "/llm", &key).await.expect(200);
+    world.restart();
+    let metrics = Metrics::capture();
+    own.inject(standins::Fault::status(401));
+    let run = prompted(&world).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = whole(&world, run.id).await.run;
+    assert_eq!((run.status, run.outage), (RunStatus::Failed, false));
+    assert_eq!(run.error.as_deref(), Some("the LLM refused our credentials; check its key"));
+    assert_eq!(failures_of(&world, &run).await, 1);
+    assert_eq!((metrics.sum("RunsGivenUp"), metrics.sum("PlatformRefusals")), (0.0, 0.0));
 }
 
 #[tokio::test]

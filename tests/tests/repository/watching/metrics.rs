@@ -147,6 +147,14 @@ async fn refused_requests(world: &World, tool: &Value) {
     world.send("calls", &event).await.expect(401);
 }
 
+/// A run that ends because the LLM refuses the platform's account.
+async fn refused_account(world: &World) {
+    world.llm.inject(Fault::status(401).times(99));
+    world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
+    world.deliver_runs_without_pauses().await;
+    world.llm.clear_faults();
+}
+
 /// The code writes every metric of ours that alarms and dashboard name. A misspelt name would have no values, and its
 /// alarm would never fire.
 #[tokio::test]
@@ -180,6 +188,7 @@ async fn the_watched_metrics_are_those_that_the_code_writes() {
     refused_requests(&world, &tool).await;
 
     world.settle().await;
+    refused_account(&world).await;
     over_its_budget(&world, &world.llm).await;
     let key = json!({"api_key": "own", "base_url": own.url, "model": "their/model", "verify_claims": true});
     world.keys(&world.home, "PUT", "/llm", &key).await.expect(200);

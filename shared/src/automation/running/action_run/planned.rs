@@ -60,7 +60,7 @@ impl PlannedAction<'_> {
             output: output.map(|output| output.to_string()),
             error: error.map(|error| cut(self.with_empty(error), LONGEST_ERROR)),
             execution_id: outcome.execution,
-            outage: outcome.cause.as_ref().is_some_and(clients::Error::transient),
+            outage: outcome.cause.as_ref().is_some_and(clients::Error::is_outage),
             had_no_effect: outcome.effect == Effect::None && outcome.status != ExecutionStatus::Unknown,
             ..self.result(status, started_at)
         }
