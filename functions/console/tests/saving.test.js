@@ -15,6 +15,7 @@ const SCHEMAS = readFileSync(new URL('../assets/forms.json', import.meta.url));
 async function shown(context, view) {
   const kept = aPage();
   context.mock.method(globalThis, 'fetch', async () => new Response(SCHEMAS));
+  context.after(() => render(null, document.body));
   const draw = async (of) => (render(of, document.body), settled());
   await draw(view);
   const form = () => document.body.all(({ attributes }) => attributes.class === 'saved')[0];
@@ -32,6 +33,7 @@ async function shown(context, view) {
     says: () => form().all(({ attributes }) => attributes.role === 'status')[0].textContent,
     warns: () => form().all(({ attributes }) => 'data-kept' in attributes).map(({ textContent }) => textContent),
     value: (id) => document.body.at(id).attributes.value ?? '',
+    problem: (id) => document.body.at(`${id}-problems`)?.textContent ?? null,
   };
 }
 
@@ -106,6 +108,49 @@ test('text typed right after "Saved." names somebody else’s version, and not t
     await draw(form(since, next));
     assert.deepEqual([value('x-label'), warns().length], ['CD', named]);
     if (named) assert.match(warns()[0], /Somebody saved another version meanwhile/);
+    render(null, document.body);
+  }
+});
+
+const STORED = '2026-11-27T10:00:00Z';
+
+test('a replaced key begins with its stored settings, all of them in sight', async (context) => {
+  const settings = { base_url: 'https://llm.example.com/v1', model: 'small', scope: 'chat', verify_claims: true };
+  for (const [more, secret] of [[{}, { api_key: 'sk-2' }], [{ token_url: 'https://id.example.com/token' }, { client_id: 'us', client_secret: 's' }]]) {
+    const { scope, ...ofKey } = settings;
+    const known = { ...(more.token_url ? settings : ofKey), ...more };
+    const item = { service: 'llm', own: true, updated_at: STORED, of_a_newer_version: 1, ...known };
+    const sent = [];
+    const api = { read: async () => ({ items: [item] }), act: async (...all) => sent.push(all) };
+    const page = await shown(context, html`<${Keys} key=${secret.client_id} api=${api} slug="acme" role="owner" />`);
+    assert.match(document.body.textContent, /a field that is empty here is gone/);
+    assert.deepEqual(document.body.all(({ attributes }) => attributes.class === 'further'), []);
+    for (const [name, value] of Object.entries(secret)) await page.type(`llm-key-${name}`, value);
+    await page.save();
+    assert.deepEqual(sent, [['PUT', 'keys/llm', { ...known, ...secret }]]);
+    render(null, document.body);
+  }
+});
+
+test('a key for VAPI drops a bearer token that is or may be stored only if the person says so', async (context) => {
+  for (const [bears, asks] of [[true, true], [undefined, true], [false, false]]) {
+    const sent = [];
+    const item = { service: 'vapi', own: true, updated_at: STORED, verify_claims: false, has_webhook_bearer: bears };
+    const api = { read: async () => ({ items: [item] }), act: async (...all) => sent.push(all) };
+    const page = await shown(context, html`<${Keys} key=${bears} api=${api} slug="acme" role="owner" />`);
+    await page.type('vapi-api_key', 'k');
+    await page.save();
+    assert.equal(sent.length, asks ? 0 : 1, bears);
+    assert.equal(document.body.at('vapi-bearer_dropped') !== null, asks);
+    if (asks) {
+      assert.match(page.problem('vapi-webhook_bearer'), /Enter the stored bearer token again/);
+      document.body.at('vapi-bearer_dropped').fire('change', { checked: true });
+      await settled();
+      await page.save();
+      await page.type('vapi-webhook_bearer', 'b');
+      await page.save();
+      assert.deepEqual(sent.map(([, , body]) => body), [{ api_key: 'k' }, { api_key: 'k', webhook_bearer: 'b' }]);
+    }
     render(null, document.body);
   }
 });
