@@ -154,3 +154,27 @@ test('a key for VAPI drops a bearer token that is or may be stored only if the p
     render(null, document.body);
   }
 });
+
+test('a hook of a program of one’s own is made under any name, and the services are suggested', async (context) => {
+  const sent = [];
+  const read = async (path) => ({ items: path === 'services' ? [{ name: 'Stripe' }, { name: 'Oura', supports_webhooks: false }] : [], next_cursor: null });
+  const api = { read, act: async (...all) => (sent.push(all), { id: 'h' }) };
+  const page = await shown(context, html`<${Hooks} api=${api} slug="acme" role="owner" at=${{ id: 'new', query: {} }} />`);
+  assert.equal(document.body.at('hooks-service').attributes.list, 'hooks-service-list');
+  assert.deepEqual(document.body.at('hooks-service-list').childNodes.map(({ attributes }) => attributes.value), ['Stripe']);
+  await page.type('hooks-service', 'acme');
+  await page.type('hooks-header', 'X-Acme-Signature');
+  document.body.at('hooks-scheme').fire('change', { value: 'hmac' });
+  await settled();
+  await page.save();
+  assert.deepEqual(sent, [['POST', 'hooks', { service: 'acme', header: 'X-Acme-Signature', scheme: 'hmac' }]]);
+});
+
+test('a hook shows its name for triggers, how requests are proven, its danger and the refused requests', async (context) => {
+  const hook = { id: 'h', service: 'own.acme', hook: 'acme', scheme: 'none', settings: { algorithm: 'sha256', allowed_addresses: ['203.0.113.0/24'], event_field: 'topic' }, warning: 'Requests are not signed.', throttled: 7, throttled_at: STORED, label: '', status: 'active', url: 'https://x', set_up: '', secrets: [], created_at: STORED, updated_at: STORED };
+  const read = async (path) => (path === 'hooks/h' ? hook : { items: [], next_cursor: null });
+  await shown(context, html`<${Hooks} api=${{ read }} slug="acme" role="owner" at=${{ id: 'h', query: {} }} />`);
+  const text = document.body.textContent;
+  for (const said of [/\{"hook":"acme"\}/, /scheme.*none.*allowed_addresses.*203\.0\.113\.0\/24.*event_field.*topic/, /Requests are not signed\./, /7 requests were refused/]) assert.match(text, said);
+  assert.equal(document.body.all(({ attributes }) => attributes.class === 'say wait').length, 2);
+});
