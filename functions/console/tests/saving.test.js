@@ -6,6 +6,7 @@ import { aPage, settled } from './drawn.js';
 import { html, render } from '../assets/htm-preact.js';
 import { View as Hooks } from '../assets/hooks/page.js';
 import { View as Keys } from '../assets/keys/page.js';
+import { View as Members } from '../assets/members/page.js';
 import { View as Numbers } from '../assets/numbers/page.js';
 import { SavedForm } from '../assets/shell/saving.js';
 
@@ -177,4 +178,27 @@ test('a hook shows its name for triggers, how requests are proven, its danger an
   const text = document.body.textContent;
   for (const said of [/\{"hook":"acme"\}/, /scheme.*none.*allowed_addresses.*203\.0\.113\.0\/24.*event_field.*topic/, /Requests are not signed\./, /7 requests were refused/]) assert.match(text, said);
   assert.equal(document.body.all(({ attributes }) => attributes.class === 'say wait').length, 2);
+});
+
+test('a member who is not among the listed ones is shown, and the contact is changed', async (context) => {
+  const member = (place) => ({ user_id: `auth0|${place}`, role: 'member', name: `Member ${place}`, email: 'a@acme.example', phone: null, timezone: null, created_at: STORED, updated_at: STORED });
+  let last = member(60);
+  const sent = [];
+  const read = async (path) => (path === 'members' ? { items: Array.from({ length: 50 }, (_, place) => member(place)), next_cursor: 'next' } : path === 'members/auth0%7C60' ? last : null);
+  const act = async (method, path, change) => (sent.push([method, path, change]), last = { ...last, ...change, updated_at: '2026-11-27T11:00:00Z' });
+  for (const role of ['owner', 'admin']) {
+    const page = await shown(context, html`<${Members} key=${role} api=${{ read, act }} slug="acme" role=${role} at=${{ id: 'auth0|60', query: {} }} />`);
+    assert.equal(page.value('member-name'), last.name);
+    if (role === 'owner') {
+      await page.type('member-phone', '+14155550101');
+      await page.type('member-email', '');
+      assert.equal(await page.save(), true);
+      assert.deepEqual(sent, [['PATCH', 'members/auth0%7C60', { email: null, phone: '+14155550101' }]]);
+      assert.deepEqual([page.says(), page.value('member-phone')], ['Saved.', '+14155550101']);
+      last = { ...last, role: 'owner' };
+    } else {
+      assert.equal(document.body.at('member-name').attributes.disabled, 'true', 'only owners change owners');
+    }
+    render(null, document.body);
+  }
 });

@@ -45,7 +45,8 @@ export function Collection({ told, page, title, one, path = page, icon, columns,
   <//>`;
 }
 
-function One({ id, one, icon, path, api, slug, back, detail }) {
+/** The thing with this id, read alone. */
+export function One({ id, one, icon, path, api, slug, back, detail }) {
   const { data, error, again } = useLive(`${slug} ${id}`, () => api.read(`${path}/${encodeURIComponent(id)}`));
   if (data) return detail(data, again);
   const gone = error instanceof Refused && error.status === 404;
