@@ -94,6 +94,9 @@ class Drawn {
     return null;
   }
 
+  /** Of a dialog. */
+  showModal() {}
+
   focus() {
     document.activeElement = this;
   }
