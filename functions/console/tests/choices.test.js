@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
 import { aPage, settled } from './drawn.js';
 import { html, render } from '../assets/htm-preact.js';
 import { waitingIn } from '../assets/approvals/asked.js';
+import { View as Approvals } from '../assets/approvals/page.js';
+import { View as Audit } from '../assets/audit/page.js';
+import { Chart } from '../assets/chat/chart.js';
 import { Attachments, useChoices } from '../assets/shell/attachments.js';
 import { Filters } from '../assets/shell/filter_form.js';
 import { useNames } from '../assets/shell/filtered.js';
 import { Form } from '../assets/shell/form.js';
+import { Editor } from '../assets/tools/editor.js';
 
 /** An API with so many agents. */
 const withAgents = (count) => ({
@@ -43,4 +48,48 @@ test('lists of choices have the things of all pages, and say so where there are 
 test('waiting approvals are read to a bound', async () => {
   const { items, next_cursor: next } = await waitingIn(withAgents(1_200));
   assert.deepEqual([items.length, next], [1_000, '1000']);
+});
+
+test('approvals are listed by each of their statuses', async (context) => {
+  context.after(() => render(null, document.body));
+  aPage();
+  render(html`<${Approvals} api=${{ read: async () => ({ items: [], next_cursor: null }) }} slug="acme" role="owner" at=${{ query: {} }} refresh=${() => {}} />`, document.body);
+  await settled();
+  const links = document.body.all(({ attributes }) => attributes['aria-label'] === 'Status')[0].childNodes;
+  const listed = links.map(({ attributes }) => new URLSearchParams(attributes.href.split('?')[1]).get('status'));
+  assert.deepEqual(listed, [null, 'pending', 'approved', 'refused', 'expired', 'cancelled']);
+});
+
+test('an entry of the audit log that is not listed is said not to be', async (context) => {
+  context.after(() => render(null, document.body));
+  aPage();
+  const api = { read: async () => ({ items: [], next_cursor: null }) };
+  const draw = async (query) => (render(html`<${Audit} api=${api} slug="acme" role="owner" at=${{ query }} />`, document.body), settled());
+  await draw({});
+  assert.match(document.body.textContent, /Choose an entry/);
+  await draw({ entry: 'e1' });
+  assert.match(document.body.textContent, /This entry is not among the listed ones\./);
+});
+
+test('a chart’s numbers do not depend on the browser’s language', (context) => {
+  aPage();
+  const real = Number.prototype.toLocaleString;
+  context.mock.method(Number.prototype, 'toLocaleString', function (language = 'de', options = {}) { return real.call(this, language, options); });
+  render(html`<${Chart} widget=${{ kind: 'bar', labels: ['May'], series: [{ name: 'Calls', values: [1234.5] }] }} />`, document.body);
+  assert.match(document.body.textContent, /1\.25K.*May, Calls: 1,234\.5.*May1,234\.5$/);
+  render(null, document.body);
+});
+
+test('a call’s agent and the tool after a call are chosen by name, from those that fit', async (context) => {
+  aPage();
+  const schemas = readFileSync(new URL('../assets/forms.json', import.meta.url));
+  context.mock.method(globalThis, 'fetch', async () => new Response(schemas));
+  const things = { agents: [{ id: 'a', name: 'Ana', external_assistant_id: 'x' }], tools: ['sms', 'query', 'transfer_call', 'place_call'].map((type) => ({ id: type, label: type, type })) };
+  const api = { read: async (path) => ({ items: things[path] ?? [], next_cursor: null }) };
+  const tool = { id: 'place_call', type: 'place_call', label: 'Call', version: 1, config_metadata: { if_call_over: { tool: 'sms' }, phone_number_id: 'p', to: '+14155550101' } };
+  render(html`<${Editor} tool=${tool} api=${api} slug="acme" role="owner" onSaved=${() => {}} />`, document.body);
+  await settled();
+  const values = (id) => document.body.at(id).all(({ localName }) => localName === 'option').slice(1).map(({ value }) => value);
+  assert.deepEqual([values('tool-agent_id'), values('tool-if_call_over-tool')], [['a'], ['sms']]);
+  render(null, document.body);
 });

@@ -26,3 +26,39 @@ test('a file in another encoding is not sent, and the page says how to save it',
   assert.deepEqual(sent, [['POST', 'knowledge-bases/b/entries', 'text\na', 'text/csv']]);
   render(null, document.body);
 });
+
+test('entries are shown page by page, and each can be deleted', async (context) => {
+  aPage();
+  context.after(() => render(null, document.body));
+  const base = { id: 'b', name: 'Homes', description: '', entries: 120, fields: [], agent_ids: [], version: 1, updated_at: '2026-11-27T10:00:00Z' };
+  let entries = Array.from({ length: 120 }, (_, place) => ({ id: `H-${place + 100}`, text: 'A home', values: {} }));
+  const deleted = [];
+  const read = async (path, { cursor, limit } = {}) => {
+    if (path === 'knowledge-bases/b') return { ...base, entries: entries.length };
+    if (path !== 'knowledge-bases/b/entries') return { items: [], next_cursor: null };
+    const from = Number(cursor ?? 0);
+    return { items: entries.slice(from, from + limit), next_cursor: from + limit < entries.length ? String(from + limit) : null };
+  };
+  const act = async (method, path) => {
+    deleted.push([method, path]);
+    entries = entries.filter(({ id }) => !path.endsWith(id));
+  };
+  render(html`<${View} api=${{ read, act }} slug="acme" role="owner" at=${{ id: 'b', query: {} }} />`, document.body);
+  await settled();
+  const rows = () => document.body.all(({ localName, attributes }) => localName === 'th' && attributes.scope === 'row').map(({ textContent }) => textContent);
+  const more = () => document.body.all(({ attributes }) => 'data-more' in attributes)[0];
+  assert.deepEqual([rows().length, rows()[0]], [50, 'H-100']);
+  for (const shown of [100, 120]) {
+    more().fire('click');
+    await settled();
+    assert.equal(rows().length, shown);
+  }
+  assert.equal(more(), undefined);
+  document.body.at('delete-entry-119').fire('click');
+  await settled();
+  assert.match(document.body.textContent, /Delete H-219\?/);
+  document.body.at('delete-entry-119-yes').fire('click');
+  await settled();
+  assert.deepEqual([deleted, rows().length, rows().at(-1)], [[['DELETE', 'knowledge-bases/b/entries/H-219']], 119, 'H-218']);
+  assert.match(document.body.textContent, /Entries119/);
+});

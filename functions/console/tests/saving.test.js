@@ -6,6 +6,7 @@ import { aPage, settled } from './drawn.js';
 import { html, render } from '../assets/htm-preact.js';
 import { View as Hooks } from '../assets/hooks/page.js';
 import { View as Keys } from '../assets/keys/page.js';
+import { View as Members } from '../assets/members/page.js';
 import { View as Numbers } from '../assets/numbers/page.js';
 import { SavedForm } from '../assets/shell/saving.js';
 
@@ -15,6 +16,7 @@ const SCHEMAS = readFileSync(new URL('../assets/forms.json', import.meta.url));
 async function shown(context, view) {
   const kept = aPage();
   context.mock.method(globalThis, 'fetch', async () => new Response(SCHEMAS));
+  context.after(() => render(null, document.body));
   const draw = async (of) => (render(of, document.body), settled());
   await draw(view);
   const form = () => document.body.all(({ attributes }) => attributes.class === 'saved')[0];
@@ -32,6 +34,7 @@ async function shown(context, view) {
     says: () => form().all(({ attributes }) => attributes.role === 'status')[0].textContent,
     warns: () => form().all(({ attributes }) => 'data-kept' in attributes).map(({ textContent }) => textContent),
     value: (id) => document.body.at(id).attributes.value ?? '',
+    problem: (id) => document.body.at(`${id}-problems`)?.textContent ?? null,
   };
 }
 
@@ -106,6 +109,96 @@ test('text typed right after "Saved." names somebody else’s version, and not t
     await draw(form(since, next));
     assert.deepEqual([value('x-label'), warns().length], ['CD', named]);
     if (named) assert.match(warns()[0], /Somebody saved another version meanwhile/);
+    render(null, document.body);
+  }
+});
+
+const STORED = '2026-11-27T10:00:00Z';
+
+test('a replaced key begins with its stored settings, all of them in sight', async (context) => {
+  const settings = { base_url: 'https://llm.example.com/v1', model: 'small', scope: 'chat', verify_claims: true };
+  for (const [more, secret] of [[{}, { api_key: 'sk-2' }], [{ token_url: 'https://id.example.com/token' }, { client_id: 'us', client_secret: 's' }]]) {
+    const { scope, ...ofKey } = settings;
+    const known = { ...(more.token_url ? settings : ofKey), ...more };
+    const item = { service: 'llm', own: true, updated_at: STORED, of_a_newer_version: 1, ...known };
+    const sent = [];
+    const api = { read: async () => ({ items: [item] }), act: async (...all) => sent.push(all) };
+    const page = await shown(context, html`<${Keys} key=${secret.client_id} api=${api} slug="acme" role="owner" />`);
+    assert.match(document.body.textContent, /a field that is empty here is gone/);
+    assert.deepEqual(document.body.all(({ attributes }) => attributes.class === 'further'), []);
+    for (const [name, value] of Object.entries(secret)) await page.type(`llm-key-${name}`, value);
+    await page.save();
+    assert.deepEqual(sent, [['PUT', 'keys/llm', { ...known, ...secret }]]);
+    render(null, document.body);
+  }
+});
+
+test('a key for VAPI drops a bearer token that is or may be stored only if the person says so', async (context) => {
+  for (const [bears, asks] of [[true, true], [undefined, true], [false, false]]) {
+    const sent = [];
+    const item = { service: 'vapi', own: true, updated_at: STORED, verify_claims: false, has_webhook_bearer: bears };
+    const api = { read: async () => ({ items: [item] }), act: async (...all) => sent.push(all) };
+    const page = await shown(context, html`<${Keys} key=${bears} api=${api} slug="acme" role="owner" />`);
+    await page.type('vapi-api_key', 'k');
+    await page.save();
+    assert.equal(sent.length, asks ? 0 : 1, bears);
+    assert.equal(document.body.at('vapi-bearer_dropped') !== null, asks);
+    if (asks) {
+      assert.match(page.problem('vapi-webhook_bearer'), /Enter the stored bearer token again/);
+      document.body.at('vapi-bearer_dropped').fire('change', { checked: true });
+      await settled();
+      await page.save();
+      await page.type('vapi-webhook_bearer', 'b');
+      await page.save();
+      assert.deepEqual(sent.map(([, , body]) => body), [{ api_key: 'k' }, { api_key: 'k', webhook_bearer: 'b' }]);
+    }
+    render(null, document.body);
+  }
+});
+
+test('a hook of a program of one’s own is made under any name, and the services are suggested', async (context) => {
+  const sent = [];
+  const read = async (path) => ({ items: path === 'services' ? [{ name: 'Stripe' }, { name: 'Oura', supports_webhooks: false }] : [], next_cursor: null });
+  const api = { read, act: async (...all) => (sent.push(all), { id: 'h' }) };
+  const page = await shown(context, html`<${Hooks} api=${api} slug="acme" role="owner" at=${{ id: 'new', query: {} }} />`);
+  assert.equal(document.body.at('hooks-service').attributes.list, 'hooks-service-list');
+  assert.deepEqual(document.body.at('hooks-service-list').childNodes.map(({ attributes }) => attributes.value), ['Stripe']);
+  await page.type('hooks-service', 'acme');
+  await page.type('hooks-header', 'X-Acme-Signature');
+  document.body.at('hooks-scheme').fire('change', { value: 'hmac' });
+  await settled();
+  await page.save();
+  assert.deepEqual(sent, [['POST', 'hooks', { service: 'acme', header: 'X-Acme-Signature', scheme: 'hmac' }]]);
+});
+
+test('a hook shows its name for triggers, how requests are proven, its danger and the refused requests', async (context) => {
+  const hook = { id: 'h', service: 'own.acme', hook: 'acme', scheme: 'none', settings: { algorithm: 'sha256', allowed_addresses: ['203.0.113.0/24'], event_field: 'topic' }, warning: 'Requests are not signed.', throttled: 7, throttled_at: STORED, label: '', status: 'active', url: 'https://x', set_up: '', secrets: [], created_at: STORED, updated_at: STORED };
+  const read = async (path) => (path === 'hooks/h' ? hook : { items: [], next_cursor: null });
+  await shown(context, html`<${Hooks} api=${{ read }} slug="acme" role="owner" at=${{ id: 'h', query: {} }} />`);
+  const text = document.body.textContent;
+  for (const said of [/\{"hook":"acme"\}/, /scheme.*none.*allowed_addresses.*203\.0\.113\.0\/24.*event_field.*topic/, /Requests are not signed\./, /7 requests were refused/]) assert.match(text, said);
+  assert.equal(document.body.all(({ attributes }) => attributes.class === 'say wait').length, 2);
+});
+
+test('a member who is not among the listed ones is shown, and the contact is changed', async (context) => {
+  const member = (place) => ({ user_id: `auth0|${place}`, role: 'member', name: `Member ${place}`, email: 'a@acme.example', phone: null, timezone: null, created_at: STORED, updated_at: STORED });
+  let last = member(60);
+  const sent = [];
+  const read = async (path) => (path === 'members' ? { items: Array.from({ length: 50 }, (_, place) => member(place)), next_cursor: 'next' } : path === 'members/auth0%7C60' ? last : null);
+  const act = async (method, path, change) => (sent.push([method, path, change]), last = { ...last, ...change, updated_at: '2026-11-27T11:00:00Z' });
+  for (const role of ['owner', 'admin']) {
+    const page = await shown(context, html`<${Members} key=${role} api=${{ read, act }} slug="acme" role=${role} at=${{ id: 'auth0|60', query: {} }} />`);
+    assert.equal(page.value('member-name'), last.name);
+    if (role === 'owner') {
+      await page.type('member-phone', '+14155550101');
+      await page.type('member-email', '');
+      assert.equal(await page.save(), true);
+      assert.deepEqual(sent, [['PATCH', 'members/auth0%7C60', { email: null, phone: '+14155550101' }]]);
+      assert.deepEqual([page.says(), page.value('member-phone')], ['Saved.', '+14155550101']);
+      last = { ...last, role: 'owner' };
+    } else {
+      assert.equal(document.body.at('member-name').attributes.disabled, 'true', 'only owners change owners');
+    }
     render(null, document.body);
   }
 });

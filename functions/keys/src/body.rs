@@ -20,6 +20,7 @@ use shared::{
     declared::{Body, Given, Text, read},
     described::{Described, Json, Schemas},
     fields::Fields,
+    models::KeySettings,
 };
 
 /// In characters.
@@ -119,11 +120,11 @@ pub(crate) fn vapi(body: &Value) -> Result<Account> {
     Ok(Account::new(SecretString::from(api_key.0), webhook_bearer.map(|bearer| SecretString::from(bearer.0))))
 }
 
-/// The content of the secret, and `verify_claims`.
-pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<(SecretString, bool)> {
+/// The content of the secret, the part of it that is no secret, and `verify_claims`.
+pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<(SecretString, KeySettings, bool)> {
     const OF_CLIENT: [&str; 3] = ["client_id", "client_secret", "token_url"];
     let is_client = OF_CLIENT.iter().any(|name| body.get(name).is_some_and(|value| !value.is_null()));
-    let (mut content, more, verifies_claims) = if is_client {
+    let (mut content, settings, verifies_claims) = if is_client {
         let client: LlmClient = read(body, |client: &mut LlmClientDraft, fields| {
             if fields.misplaced("api_key") {
                 fields.problem("api_key", "cannot be given beside client credentials");
@@ -132,15 +133,15 @@ pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<(SecretString, bo
             Address::allow(&mut client.base_url, "base_url", outbound, fields);
         })?;
         let LlmClient { client_id, client_secret, token_url, base_url, model, scope, audience, verify_claims } = client;
-        let content = json!({
-            "client_id": client_id.0, "client_secret": client_secret.0, "token_url": token_url.0, "base_url": base_url.0,
-        });
-        let more = [
-            ("model", model.map(String::from)),
-            ("scope", scope.map(String::from)),
-            ("audience", audience.map(String::from)),
-        ];
-        (content, more.to_vec(), verify_claims)
+        let settings = KeySettings {
+            base_url: Some(base_url.0),
+            model: model.map(String::from),
+            token_url: Some(token_url.0),
+            scope: scope.map(String::from),
+            audience: audience.map(String::from),
+            has_webhook_bearer: None,
+        };
+        (json!({"client_id": client_id.0, "client_secret": client_secret.0}), settings, verify_claims)
     } else {
         let LlmKey { api_key, base_url, model, verify_claims } = read(body, |key: &mut LlmKeyDraft, fields| {
             for name in OF_CLIENT {
@@ -149,15 +150,14 @@ pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<(SecretString, bo
             Address::allow(&mut key.base_url, "base_url", outbound, fields);
         })?;
         let base_url = base_url.map_or_else(|| OPENROUTER.to_owned(), |url| url.0);
-        let content = json!({"api_key": api_key.0, "base_url": base_url});
-        (content, vec![("model", model.map(String::from))], verify_claims)
+        let model = model.map(String::from);
+        let settings = KeySettings { base_url: Some(base_url), model, ..KeySettings::default() };
+        (json!({"api_key": api_key.0}), settings, verify_claims)
     };
-    for (name, text) in more {
-        if let (Some(text), Some(content)) = (text, content.as_object_mut()) {
-            content.insert(name.into(), text.into());
-        }
+    if let (Some(content), Value::Object(settings)) = (content.as_object_mut(), json!(settings)) {
+        content.extend(settings);
     }
-    Ok((SecretString::from(content.to_string()), verifies_claims.is_some_and(|VerifiesClaims(is)| is)))
+    Ok((SecretString::from(content.to_string()), settings, verifies_claims.is_some_and(|VerifiesClaims(is)| is)))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use shared::{
     described::Described,
     http::{Access, Asked, Deleted, Id, Sent, Shown, operation},
     lifecycle::StoredSecrets,
-    models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOwner, Timestamp},
+    models::{Intent, KeyService, KeySettings, Organization, OrganizationId, OwnKey, SecretId, SecretOwner, Timestamp},
     platform::Parts,
     store::{Agents, Intents, Organizations, Page, PhoneNumbers, Tools},
 };
@@ -49,22 +49,26 @@ struct OwnKeyView {
     updated_at: Option<Timestamp>,
     /// Of `llm`: the words of agents are compared with the effects of their tools.
     verify_claims: bool,
+    #[serde(flatten)]
+    settings: KeySettings,
 }
 
 impl OwnKeyView {
-    fn new(service: KeyService, key: Option<OwnKey>) -> Self {
+    fn new(service: KeyService, key: Option<&OwnKey>) -> Self {
         Self {
             service,
             own: key.is_some(),
             updated_at: key.map(|key| key.updated_at),
             verify_claims: key.is_some_and(|key| key.verifies_claims),
+            settings: key.map(|key| key.settings.clone()).unwrap_or_default(),
         }
     }
 }
 
 /// Which accounts the organization has of its own
 ///
-/// Every service there is, and whether the organization has a key of its own there. A key is never shown.
+/// Every service there is, and whether the organization has a key of its own there. A key is never shown; its settings
+/// are, because the next key needs them again. Keys that an earlier version stored show none.
 ///
 /// - 200: One item a service.
 #[operation(GET "/api/{slug}/keys", Viewer)]
@@ -108,7 +112,7 @@ async fn store_key(
 ) -> Result<Shown<OwnKeyView>> {
     let service = service.0;
     let key = put(deps, asked.organization(), service, &body.json()?, asked.deadline).await?;
-    Ok(Shown(OwnKeyView::new(service, Some(key))))
+    Ok(Shown(OwnKeyView::new(service, Some(&key))))
 }
 
 /// Go back to the platform's account
@@ -129,7 +133,7 @@ async fn put(
     body: &Value,
     deadline: Deadline,
 ) -> Result<OwnKey> {
-    let (before, content, verifies_claims) = match service {
+    let (before, content, settings, verifies_claims) = match service {
         KeyService::Vapi => {
             let account = body::vapi(body)?;
             // The row is read before the comparison, so its write notices a change in between.
@@ -141,14 +145,15 @@ async fn put(
                 ));
             }
             switch::check(deps, organization, &account, deadline).await?;
-            (before, account.to_secret(), false)
+            let has_webhook_bearer = Some(account.webhook_bearer.is_some());
+            (before, account.to_secret(), KeySettings { has_webhook_bearer, ..KeySettings::default() }, false)
         }
         KeyService::Llm => {
-            let (content, verifies_claims) = body::llm(body, &deps.outbound)?;
-            (deps.organizations.get_consistent(organization).await?, content, verifies_claims)
+            let (content, settings, verifies_claims) = body::llm(body, &deps.outbound)?;
+            (deps.organizations.get_consistent(organization).await?, content, settings, verifies_claims)
         }
     };
-    let key = OwnKey { id: SecretId::generate(), updated_at: Timestamp::now(), verifies_claims };
+    let key = OwnKey { id: SecretId::generate(), updated_at: Timestamp::now(), verifies_claims, settings };
     store(deps, &before, service, key, &content, deadline).await
 }
 
@@ -163,9 +168,9 @@ async fn store(
 ) -> Result<OwnKey> {
     let made = secret_intent(deps, before.id, service, key.id, deadline);
     let left = before.own_keys.get(service).map(|old| secret_intent(deps, before.id, service, old.id, deadline));
-    let write = deps.organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref());
+    let write = deps.organizations.set_own_key(before, service, Some(key.clone()), Some(made.id), left.as_ref());
     deps.secrets.store(&made, content, write).await?;
-    deps.organizations.wait_for_index(before, |row| row.own_keys.get(service) == Some(key)).await;
+    deps.organizations.wait_for_index(before, |row| row.own_keys.get(service) == Some(&key)).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }

@@ -100,7 +100,7 @@ pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
 pub use limits::{Limit, Limits};
 pub use organization::{Contact, Member, Membership, Organization, OrganizationMember, Role};
-pub use own_key::{KeyService, OwnKey, OwnKeys};
+pub use own_key::{KeyService, KeySettings, OwnKey, OwnKeys};
 pub use phone_number::{E164, NotE164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use read_back::{Confirm, ConfirmedRequest, ReadBack, SecondRequest, SpeechTurn};

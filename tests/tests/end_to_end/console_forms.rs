@@ -120,7 +120,7 @@ async fn a_table_is_loaded(user: &User<'_>, chat: &Chat, browser: &Browser) {
 async fn a_hook_is_made(chat: &Chat, browser: &Browser) {
     let hooks = format!("{}#/{}/hooks", chat.at("/console_url"), chat.at("/slug"));
     browser.open(&format!("{hooks}/new")).await;
-    browser.until("document.querySelector('#hooks-service option[value=Webhooks]')").await;
+    browser.until("document.querySelector('#hooks-service-list option[value=Webhooks]')").await;
     browser.write("#hooks-service", "Webhooks").await;
     browser.enter("#hooks-label", "Our shop").await;
     browser.find("[data-hook=active]").await;

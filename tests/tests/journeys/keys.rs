@@ -140,6 +140,45 @@ async fn a_key_is_in_its_secret_alone() {
 }
 
 #[tokio::test]
+async fn a_replaced_key_shows_its_new_settings_and_none_of_its_secrets() {
+    let world = empty().await;
+    let unknown = json!({"api_key": OWN_KEYS[0], "webhook_bearer": "stored-by-an-earlier-version"});
+    world.own_key(&world.home, &unknown);
+    let shown = async |place: usize| {
+        let mut item = world.keys(&world.home, "GET", "", &Value::Null).await.expect(200)["items"][place].clone();
+        for known in ["service", "own", "updated_at", "verify_claims"] {
+            item.as_object_mut().unwrap().remove(known).unwrap();
+        }
+        item
+    };
+    assert_eq!((shown(0).await, shown(1).await), (json!({}), json!({})));
+    for bearer in [json!("what-vapi-sends"), Value::Null] {
+        let body = json!({"api_key": OWN_KEYS[0], "webhook_bearer": bearer});
+        world.keys(&world.home, "PUT", "/vapi", &body).await.expect(200);
+        assert_eq!(shown(0).await, json!({"has_webhook_bearer": !bearer.is_null()}));
+    }
+    let elsewhere = json!({"base_url": "https://llm.example.com/v1", "model": "small"});
+    let mut client = elsewhere.clone();
+    client.as_object_mut().unwrap().extend([
+        ("token_url".to_owned(), json!("https://id.example.com/token")),
+        ("scope".to_owned(), json!("chat")),
+        ("audience".to_owned(), json!("https://llm.example.com")),
+    ]);
+    let openrouter = json!({"base_url": "https://openrouter.ai/api/v1"});
+    for (secrets, given, expected) in [
+        (json!({"api_key": "sk-1"}), &elsewhere, &elsewhere),
+        (json!({"client_id": "us", "client_secret": "s"}), &client, &client),
+        (json!({"api_key": "sk-2"}), &json!({}), &openrouter),
+    ] {
+        let mut body = secrets;
+        body.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+        world.keys(&world.home, "PUT", "/llm", &body).await.expect(200);
+        assert_eq!(&shown(1).await, expected);
+    }
+    assert_eq!(shown(0).await, json!({"has_webhook_bearer": false}), "another service's key keeps its settings");
+}
+
+#[tokio::test]
 async fn a_key_that_vapi_refuses_or_cannot_try_is_not_stored() {
     let world = empty().await;
     let wrong = put(&world, "no-key-of-anybodys").await;

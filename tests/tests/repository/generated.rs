@@ -99,11 +99,12 @@ fn the_document_is_as_the_routes_are_declared() {
 }
 
 /// The bodies for which the console has a form.
-const FORMS: [&str; 11] = [
+const FORMS: [&str; 12] = [
     "ConnectionBody",
     "HookChange",
     "LlmClient",
     "LlmKey",
+    "MemberChange",
     "NewAgent",
     "NewHook",
     "NewKnowledgeBase",

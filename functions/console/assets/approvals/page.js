@@ -20,7 +20,7 @@ const EVERY = 1_500;
 const READABLE_AFTER = 700;
 /** Survives a new sign-in, which leaves the page. */
 const DRAFT = 'switchboard.reason.';
-const FILTERS = [['', 'All'], ['pending', 'Pending'], ['approved', 'Allowed'], ['refused', 'Refused'], ['expired', 'Expired']];
+const FILTERS = [['', 'All'], ['pending', 'Pending'], ['approved', 'Allowed'], ['refused', 'Refused'], ['expired', 'Expired'], ['cancelled', 'Cancelled']];
 
 export function View({ api, slug, role, at, refresh }) {
   const { status = '' } = at.query;

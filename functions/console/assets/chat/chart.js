@@ -33,7 +33,7 @@ export function Chart({ widget }) {
             ${labels.map(
               (label, place) => html`<tr>
                 <th scope="row">${label}</th>
-                ${series.map((one) => html`<td class="number">${one.values[place]?.toLocaleString()}</td>`)}
+                ${series.map((one) => html`<td class="number">${one.values[place]?.toLocaleString('en')}</td>`)}
               </tr>`,
             )}
           </tbody>
@@ -98,7 +98,7 @@ function bars({ series, labels, middle, band, up }) {
         height=${Math.max(bottom - top, 0.5)}
         rx="2"
       >
-        <title>${`${label}, ${one.name}: ${value.toLocaleString()}`}</title>
+        <title>${`${label}, ${one.name}: ${value.toLocaleString('en')}`}</title>
       </rect>`;
     }),
   );
@@ -116,5 +116,5 @@ function lines({ series, middle, up }) {
 }
 
 function short(value) {
-  return value.toLocaleString(undefined, { notation: 'compact', maximumFractionDigits: 2 });
+  return value.toLocaleString('en', { notation: 'compact', maximumFractionDigits: 2 });
 }

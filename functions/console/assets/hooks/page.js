@@ -12,8 +12,9 @@ import { addressOf } from '../shell/route.js';
 import { Act, Problem, Sure, useAct } from '../shell/acting.js';
 import { SavedForm } from '../shell/saving.js';
 import { Status } from '../shell/status.js';
+import { Values } from '../shell/values.js';
 
-const WORDS = { labels: { service: 'Service', secret: 'Signing secret', tenant: 'Whose events (tenant)', service_account: 'Service account (Gmail)', audience: 'Audience (Gmail)' } };
+const WORDS = { labels: { service: 'Service, or a name for a program of your own', secret: 'Signing secret', tenant: 'Whose events (tenant)', service_account: 'Service account (Gmail)', audience: 'Audience (Gmail)' } };
 const STATES = { pending: ['pending', 'Waits for its secret'], active: ['active', 'Takes events'], ended: ['cancelled', 'Ended at the service'] };
 const COLUMNS = [
   { head: 'Service', cls: 'c-who wrap', cell: ({ label, service }) => html`<bdi>${label || service}</bdi>`, below: ({ label, service }) => label && html`<span class="below quiet">${service}</span>` },
@@ -36,10 +37,14 @@ function Hooks(told) {
   // Shown once, kept only here.
   const [shown, show] = useState(null);
   const services = useChoices(told.api, told.slug, 'services', ({ name }) => name, ({ name }) => name, ({ supports_webhooks: posts }) => posts !== false);
-  const make = { schema: 'NewHook', first: ['service', 'label', 'secret'], words: WORDS, choices: { service: services }, onMade: show };
+  const make = { schema: 'NewHook', first: ['service', 'label', 'secret'], words: WORDS, suggestions: { service: services }, onMade: show };
   return html`<${Collection} told=${told} page="hooks" title="Hooks" one="a hook" icon="hook" columns=${COLUMNS} make=${make}
     empty="A hook is an address to which a service sends its events, which then start automations."
     detail=${({ item, again, gone, refused }) => html`<${Hook} hook=${item} secret=${shown?.id === item.id ? shown.secret : null} show=${show} api=${told.api} slug=${told.slug} again=${again} gone=${gone} refused=${refused} />`} />`;
+}
+
+function Wait({ role = null, children }) {
+  return html`<div class="say wait" role=${role}><${Icon} name="wait" /><p>${children}</p></div>`;
 }
 
 function Copied({ word, text, id }) {
@@ -56,13 +61,18 @@ function Hook({ hook, secret, show, api, slug, again, gone, refused }) {
     again();
   });
   const [oldest, newest] = hook.secrets;
+  const settings = Object.entries({ scheme: hook.scheme, ...hook.settings }).filter(([, value]) => value?.length > 0);
   return html`<section class="stack" data-hook=${hook.status}><div class="titled"><h2><bdi>${hook.label || hook.service}</bdi></h2><${State} of=${hook} /></div>
-      ${hook.status === 'pending' && html`<div class="say wait"><${Icon} name="wait" /><p><b>Events are not taken yet.</b> The service makes the secret: store it below once you have it.</p></div>`}
+      ${hook.status === 'pending' && html`<${Wait}><b>Events are not taken yet.</b> The service makes the secret: store it below once you have it.<//>`}
+      ${hook.warning && html`<${Wait}>${hook.warning}<//>`}
+      ${hook.throttled > 0 && html`<${Wait}><b>${hook.throttled} ${hook.throttled === 1 ? 'request was' : 'requests were'} refused,</b> because too many came in a minute; the last one ${exact(hook.throttled_at)}.<//>`}
       <${Copied} id="hook-url" word="Address to enter at the service" text=${hook.url} />
       <h3>How to connect it</h3><p class="preline" dir="auto">${hook.set_up}</p>
+      ${hook.hook && html`<p class="small">In the trigger of an automation: <code>${JSON.stringify({ hook: hook.hook })}</code></p>`}
+      ${hook.settings && html`<h3>How its requests are proven and read</h3><${Values} values=${Object.fromEntries(settings)} />`}
       ${hook.tenant_key && html`<p class="small quiet">Whose events: <code>${hook.tenant_key}</code></p>`}
       ${hook.automation_id && html`<p class="small">It belongs to <a href=${addressOf({ slug, page: 'automations', id: hook.automation_id })}>an automation</a>, and goes with it.</p>`}</section>
-    ${secret && html`<section class="stack" data-secret><div class="say wait" role="status"><${Icon} name="wait" /><p><b>Copy the secret now.</b> It is shown only this once.</p></div><${Copied} id="shown-secret" word="Secret" text=${secret} /></section>`}
+    ${secret && html`<section class="stack" data-secret><${Wait} role="status"><b>Copy the secret now.</b> It is shown only this once.<//><${Copied} id="shown-secret" word="Secret" text=${secret} /></section>`}
     <section class="stack"><h3>Secrets</h3>${hook.secrets.length === 0 ? html`<p class="quiet">There is none yet.</p>` : html`<ul class="tools">${hook.secrets.map(({ id, created_at }) => html`<li key=${id}>Since ${exact(created_at)}${newest && id === oldest.id && html`<${Act} id="drop-${id}" kind="bare" refused=${refused} busy=${busy} onClick=${() => change({ remove_secret: id })}>Stop accepting it<//>`}</li>`)}</ul>`}
       <div class="chips">${hook.unseen_secret && html`<${Act} id="reveal" refused=${refused} busy=${busy} onClick=${() => change({ reveal: true })}>Show the service’s secret once<//>`}
         ${hook.status === 'active' && !newest && html`<${Act} id="rotate" refused=${refused} busy=${busy} onClick=${() => change({ rotate: true })}>Make a next secret<//>`}</div>
@@ -70,5 +80,5 @@ function Hook({ hook, secret, show, api, slug, again, gone, refused }) {
     <section><${SavedForm} of=${`${slug} ${path}`} since=${hook.updated_at} name="hook" schema="HookChange" begin=${() => (hook.label ? { label: hook.label } : {})} words=${WORDS} first=${['label', 'secret']} hidden=${['remove_secret', 'reveal', 'rotate']} refused=${refused} save="Save hook"
       send=${(value) => api.act('PATCH', path, { ...value, label: value.label ?? null })} onSaved=${again} /></section>
     <section><${Sure} id="delete-hook" word="Delete hook…" title="Delete this hook?" yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); gone(); }}>
-      <p>Its address takes nothing any more, so automations that wait for events of ${hook.service} are not started. Received events are kept.</p><//></section>`;
+      <p>Its address takes nothing any more, so automations that wait for events of ${hook.hook ?? hook.service} are not started. Received events are kept.</p><//></section>`;
 }

@@ -5,7 +5,7 @@ import { useChoices } from '../shell/attachments.js';
 import { Collection } from '../shell/collection.js';
 import { Icon } from '../shell/icons.js';
 import { Failed, Skeleton } from '../shell/list.js';
-import { useLive } from '../shell/live.js';
+import { useRows } from '../shell/live.js';
 import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
 import { Act, Problem, Sure, useAct } from '../shell/acting.js';
@@ -26,26 +26,31 @@ export function View(told) {
 
 function Base({ base, api, slug, again, gone, refused }) {
   const path = `knowledge-bases/${base.id}`;
-  const entries = useLive(`${slug} ${base.id} entries ${base.version}`, () => api.read(`${path}/entries`, { limit: 20 }));
+  // Loaded rows may belong between the shown ones, so each load begins the list anew.
+  const [loads, count] = useState(0);
+  const entries = useRows(`${slug} ${base.id} ${loads}`, (cursor) => api.read(`${path}/entries`, { limit: 50, cursor }));
   const agents = useChoices(api, slug, 'agents', ({ name }) => name);
   const names = base.agent_ids.map((id) => agents.find(({ value }) => value === id)?.word ?? 'an agent');
   return html`<section data-base=${base.entries}><h2><bdi>${base.name}</bdi></h2>${base.description && html`<p class="quiet" dir="auto">${base.description}</p>`}
       <dl class="pairs"><div><dt>Entries</dt><dd>${base.entries}</dd></div><div><dt>Fields</dt><dd>${base.fields.map(({ name, type }) => `${name} (${type})`).join(', ') || 'text alone'}</dd></div>
       <div><dt>Searched by</dt><dd>${base.agent_ids.length === 0 ? html`no agent; <a href=${addressOf({ slug, page: 'agents' })}>attach it to one</a>` : names.map((name, place) => html`${place > 0 && ', '}<a href=${addressOf({ slug, page: 'agents', id: base.agent_ids[place] })}><bdi>${name}</bdi></a>`)}</dd></div><div><dt>Changed</dt><dd>${exact(base.updated_at)}</dd></div></dl></section>
-    <${Load} base=${base} path=${path} api=${api} refused=${refused} again=${again} />
+    <${Load} base=${base} path=${path} api=${api} refused=${refused} again=${() => { count((before) => before + 1); again(); }} />
     <section class="stack" aria-labelledby="h-entries"><h2 id="h-entries">Entries</h2>
-      ${entries.data ? html`<${Entries} of=${entries.data} fields=${base.fields} />` : entries.error ? html`<${Failed} what="The entries" error=${entries.error} again=${entries.again} />` : html`<${Skeleton} what="The entries" />`}</section>
+      ${entries.error && html`<${Failed} what="The entries" error=${entries.error} at=${entries.at} again=${entries.again} />`}
+      ${entries.items ? html`<${Entries} rows=${entries} fields=${base.fields} refused=${refused} drop=${async (id) => { await api.act('DELETE', `${path}/entries/${id}`); entries.drop(id); again(); }} />` : !entries.error && html`<${Skeleton} what="The entries" />`}</section>
     <section><${Sure} id="delete-base" word="Delete knowledge base…" title="Delete this knowledge base?" yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); gone(); }}>
       <p>Its ${base.entries} entries are deleted with it, and this cannot be undone. It is refused while agents or tools use it.</p><//></section>`;
 }
 
-function Entries({ of: { items, next_cursor: next }, fields }) {
-  if (items.length === 0) return html`<p class="quiet">Nothing is loaded yet. Choose a table above.</p>`;
+function Entries({ rows, fields, refused, drop }) {
+  const items = [...rows.fresh, ...rows.items];
+  if (items.length === 0 && !rows.next) return html`<p class="quiet">Nothing is loaded yet. Choose a table above.</p>`;
   const names = [...fields.map(({ name }) => name), 'text'];
   const cell = (item, name) => String((name === 'text' ? item.text : item.values[name]) ?? '–');
-  return html`<div class="sheet" tabindex="0" role="region" aria-label="Table of entries"><table><thead><tr><th scope="col">id</th>${names.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-    <tbody>${items.map((item) => html`<tr key=${item.id}><th scope="row"><code>${item.id}</code></th>${names.map((name) => html`<td class="wrap" dir="auto">${cell(item, name)}</td>`)}</tr>`)}</tbody></table></div>
-    ${next && html`<p class="quiet small">The first ${items.length} are shown.</p>`}`;
+  return html`<div class="sheet" tabindex="0" role="region" aria-label="Table of entries"><table><thead><tr><th scope="col">id</th>${names.map((name) => html`<th scope="col">${name}</th>`)}<th scope="col"><span class="aloud">Delete</span></th></tr></thead>
+    <tbody>${items.map((item, place) => html`<tr key=${item.id}><th scope="row"><code>${item.id}</code></th>${names.map((name) => html`<td class="wrap" dir="auto">${cell(item, name)}</td>`)}
+      <td><${Sure} id="delete-entry-${place}" word=${html`Delete<span class="aloud"> ${item.id}</span>…`} title=${`Delete ${item.id}?`} yes="Delete" refused=${refused && ' '} does=${() => drop(item.id)}><p>Agents find this entry no more, and this cannot be undone.</p><//></td></tr>`)}</tbody></table></div>
+    ${rows.next && html`<div class="listend"><span>${items.length} shown</span><button type="button" class="btn" data-more aria-disabled=${rows.older ? 'true' : null} onClick=${() => !rows.older && rows.more()}>Show more</button></div>`}`;
 }
 
 /** In parts; says which rows were not taken. */

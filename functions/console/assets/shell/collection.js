@@ -46,7 +46,8 @@ export function Collection({ told, page, title, one, path = page, query = {}, fi
   <//>`;
 }
 
-function One({ id, one, icon, path, api, find, slug, back, detail }) {
+/** The thing with this id, read alone: by `find`, or at its path. */
+export function One({ id, one, icon, path, api, find, slug, back, detail }) {
   const { data, error, again } = useLive(`${slug} ${id}`, () => find?.(id) ?? api.read(`${path}/${encodeURIComponent(id)}`));
   if (data) return detail(data, again);
   const gone = error instanceof Refused && error.status === 404;

@@ -32,16 +32,17 @@ export function useSchemas() {
 
 /**
  * `schema`: a name or a schema; `words`: `{labels, variants}` by name; `choices`: lists of `{value, word}` by member.
- * Members: `first` come first, `hidden` are left out, and `without` are left out at any depth.
+ * Lists in `suggestions` allow other values. Members: `first` come first, `hidden` are left out, and `without` are left out at any depth;
+ * `unfolded` shows all at once.
  */
-export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, first = [], hidden = [], without = [], disabled = false, name = 'form' }) {
-  const told = { known: schemas, without, problems, words, choices, disabled, form: name };
+export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, suggestions = {}, first = [], hidden = [], without = [], unfolded = false, disabled = false, name = 'form' }) {
+  const told = { known: schemas, without, problems, words, choices, suggestions, unfolded, disabled, form: name };
   const whole = resolved(typeof schema === 'string' ? { $ref: `#/${schema}` } : schema, schemas);
   return html`<div class="made"><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
 }
 
 /** For every part of a form. */
-const common = ({ known, without, problems, words, choices, disabled, form }) => ({ known, without, problems, words, choices, disabled, form });
+const common = ({ known, without, problems, words, choices, suggestions, unfolded, disabled, form }) => ({ known, without, problems, words, choices, suggestions, unfolded, disabled, form });
 
 /** The first and the required ones; the others behind a line that opens. */
 function Members({ schema, value, onChange, path, first = [], hidden = [], ...all }) {
@@ -55,7 +56,7 @@ function Members({ schema, value, onChange, path, first = [], hidden = [], ...al
   const wrong = others.some((name) => problemsAt(told.problems, [...path, name]).length > 0);
   const field = (name) => html`<${Field} ...${told} key=${name} name=${name} schema=${properties[name]} path=${[...path, name]} value=${value[name]} required=${required.includes(name)} onChange=${(inner) => onChange(withMember(value, name, inner))} />`;
   // Few others stay open: a line to open would be longer.
-  const folds = others.length > 2 || (path.length === 0 && leading.length > 0 && others.length > 0);
+  const folds = !told.unfolded && (others.length > 2 || (path.length === 0 && leading.length > 0 && others.length > 0));
   return html`<${Problems} id=${idOf(told.form, path)} of=${problemsAt(told.problems, path, names)} />
     ${leading.map(field)}
     ${!folds && others.map(field)}
@@ -73,11 +74,12 @@ function Field({ schema: given, name, value, onChange, path, required = false, l
   const told = common(all);
   const { known, words, choices } = told;
   const schema = resolved(given, known);
+  const options = choices[path.slice(-2).join('.')] ?? choices[name];
   const label = said ?? words.labels?.[path.slice(-2).join('.')] ?? words.labels?.[name] ?? schema.title ?? wordsOf(name);
   const id = idOf(told.form, path);
   const shared = { ...told, id, name, label, required, path, onChange, value };
   const choice = variantsOf(schema, known, value);
-  if (choices[name] && typeIn(schema) === 'string') return html`<${Choice} ...${shared} schema=${schema} options=${choices[name]} />`;
+  if (options && typeIn(schema) === 'string') return html`<${Choice} ...${shared} schema=${schema} options=${options} />`;
   if (choice?.variants.length > 1) return html`<${Variants} ...${shared} schema=${schema} choice=${choice} />`;
   if (choice) return html`<${Field} ...${told} schema=${{ ...choice.variants[0].schema, description: schema.description ?? choice.variants[0].schema.description }} name=${name} path=${path} value=${value} required=${required} label=${label} onChange=${onChange} />`;
   if (schema.enum) return html`<${Choice} ...${shared} schema=${schema} options=${schema.enum.filter((option) => option !== null).map((option) => ({ value: option, word: words.variants?.[option] ?? wordsOf(option) }))} />`;
@@ -136,7 +138,8 @@ function Problems({ id, of }) {
 }
 
 function Line(shared) {
-  const { schema, value, onChange, type, name } = shared;
+  const { schema, value, onChange, type, name, suggestions: { [name]: offered } } = shared;
+  const list = offered && `${shared.id}-list`;
   const control = { ...described(shared), value: value ?? '', placeholder: schema.default === undefined ? null : String(schema.default) };
   if (type === 'number') {
     const step = [schema.type].flat().includes('integer') ? 1 : 'any';
@@ -145,7 +148,8 @@ function Line(shared) {
   const onInput = ({ target }) => onChange(target.value === '' ? undefined : target.value);
   if (schema.writeOnly || SECRET.test(name)) return html`<${Around} ...${shared}><input type="password" autocomplete="new-password" spellcheck=${false} ...${control} onInput=${onInput} /><//>`;
   if (schema.maxLength > LINE) return html`<${Around} ...${shared}><textarea rows="3" dir="auto" ...${control} maxlength=${schema.maxLength} onInput=${onInput}></textarea><//>`;
-  return html`<${Around} ...${shared}><input type="text" autocomplete="off" dir="auto" ...${control} maxlength=${schema.maxLength} onInput=${onInput} /><//>`;
+  return html`<${Around} ...${shared}><input type="text" autocomplete="off" dir="auto" ...${control} list=${list} maxlength=${schema.maxLength} onInput=${onInput} />
+    ${offered && html`<datalist id=${list}>${offered.map(({ value }) => html`<option key=${value} value=${value} />`)}</datalist>`}<//>`;
 }
 
 function Choice(shared) {

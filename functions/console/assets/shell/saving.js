@@ -9,8 +9,8 @@ import { begun, cleaned, secretsIn } from './schema.js';
 
 /**
  * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves; `onSaved(answer, here)` leads
- * on only a person who is still `here`. `beside` draws the part beside the form; `placed` moves a problem to its field. The other properties
- * are the form's. Its fields are disabled while it is saved: text typed then would be neither saved nor kept. `onConflict` reads the
+ * on only a person who is still `here`. `beside` draws the part beside the form, `note` stands above its button; `placed` moves a problem to
+ * its field. The other properties are the form's. Its fields are disabled while it is saved: text typed then would be neither saved nor kept. `onConflict` reads the
  * version that somebody else saved.
  */
 export function SavedForm(given) {
@@ -19,7 +19,7 @@ export function SavedForm(given) {
   return error ? html`<${Failed} what="The form" error=${error} again=${again} />` : html`<${Skeleton} what="The form" />`;
 }
 
-function Filled({ of, begin, since = '', send, onSaved = () => {}, onConflict = () => {}, save = 'Save', refused = null, beside = null, placed = (problem) => problem, schemas, ...look }) {
+function Filled({ of, begin, since = '', send, onSaved = () => {}, onConflict = () => {}, save = 'Save', refused = null, beside = null, note = null, placed = (problem) => problem, schemas, ...look }) {
   const schema = typeof look.schema === 'string' ? { $ref: `#/${look.schema}` } : look.schema;
   const secrets = useMemo(() => secretsIn(schema, schemas), []);
   const draft = useDraft(of, () => begin?.(schemas) ?? begun(schema, schemas), since, undefined, secrets);
@@ -57,6 +57,7 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, onConflict = 
       ${draft.kept && html`<div class="say" data-kept><p>${draft.moved ? 'Somebody saved another version meanwhile. Your changes are made to it: look it over before you save.' : 'What you typed before is here again.'}</p><div class="acts"><button type="button" class="btn" disabled=${busy} onClick=${draft.discard}>Discard it</button></div></div>`}
       ${problem && html`<div class="say bad" role="alert" tabindex="-1" data-refused><${Icon} name="bad" /><p>${fields.length > 0 ? some : problem}</p></div>`}
       <${Form} schemas=${schemas} value=${draft.value} onChange=${set} problems=${fields} disabled=${Boolean(refused || busy)} ...${look} />
+      ${note && html`<p class="quiet small">${note}</p>`}
       <div class="chips"><button class="btn main" data-save aria-disabled=${refused || busy ? 'true' : null}>${busy ? 'Saving…' : save}</button>
         <span class="quiet small" role="status">${refused ?? (saved ? 'Saved.' : draft.changed ? 'Not saved yet. It is kept in this tab.' : '')}</span></div>
     </form>

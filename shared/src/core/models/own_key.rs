@@ -17,7 +17,7 @@ pub enum KeyService {
 }
 
 /// The reference to a stored key, which is only in Secrets Manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKey {
     /// End of the secret's name. Each stored key gets a new one, so a secret's content never changes.
     pub id: SecretId,
@@ -25,6 +25,26 @@ pub struct OwnKey {
     /// The LLM account compares the words of agents with the effects of their tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifies_claims: bool,
+    #[serde(flatten)]
+    pub settings: KeySettings,
+}
+
+/// The parts of a key that are no secrets, to be sent again with the next key. Keys of earlier versions have none.
+#[declare::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
+pub struct KeySettings {
+    /// Of `llm`.
+    pub base_url: Option<String>,
+    /// Of `llm`.
+    pub model: Option<String>,
+    /// Of an OAuth client.
+    pub token_url: Option<String>,
+    /// Of an OAuth client.
+    pub scope: Option<String>,
+    /// Of an OAuth client.
+    pub audience: Option<String>,
+    /// Of `vapi`; absent: unknown.
+    pub has_webhook_bearer: Option<bool>,
 }
 
 /// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. Absent services use the platform's account.
@@ -40,10 +60,10 @@ pub struct OwnKeys {
 }
 
 impl OwnKeys {
-    pub fn get(&self, service: KeyService) -> Option<OwnKey> {
+    pub fn get(&self, service: KeyService) -> Option<&OwnKey> {
         match service {
-            KeyService::Vapi => self.vapi,
-            KeyService::Llm => self.llm,
+            KeyService::Vapi => self.vapi.as_ref(),
+            KeyService::Llm => self.llm.as_ref(),
         }
     }
 
