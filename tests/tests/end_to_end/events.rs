@@ -91,10 +91,7 @@ async fn send(stack: &Stack, http: &reqwest::Client, function: &str) -> u64 {
     let text = request.send().await.unwrap().text().await.unwrap();
     let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{function}: {error}: {text}"));
     assert!(answer.get("errorMessage").is_none(), "{function}: {text}");
-    assert!(
-        answer.get("batchItemFailures").is_none_or(|failed| failed == &json!([])),
-        "{function}: {text}"
-    );
+    assert!(answer.get("batchItemFailures").is_none_or(|failed| failed == &json!([])), "{function}: {text}");
     match &answer {
         // The stream's head precedes its body, all in one text.
         Value::String(streamed) => u64::from(streamed.starts_with("{\"statusCode\":200")) * 200,
