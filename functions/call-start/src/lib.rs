@@ -45,7 +45,6 @@ use shared::{
     telemetry,
     webhooks::twilio_signature::LONGEST_SID,
 };
-use tracing::field::display;
 
 use crate::{early::Early, twilio_request::Incoming, twiml::Say};
 

@@ -102,7 +102,7 @@ pub(crate) async fn ring_next(
     };
     let Some(call) = row else {
         let twiml = without_row(&number, &call, &incoming, request);
-        record(deps, ticket, &twiml, aside(writes_until)).await;
+        record(deps, id, ticket, &twiml, aside(writes_until)).await;
         return Ok(Reply::twiml(twiml));
     };
     let line = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline };

@@ -17,7 +17,6 @@ use std::{
 
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value, json};
-use tracing::field::display;
 
 use self::{
     claimant::{claimant, counted_for, effect_key},

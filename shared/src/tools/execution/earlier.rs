@@ -77,7 +77,7 @@ impl Executor {
         match recorded {
             Ok(answer) => Some(replay(answer, ExecutionStatus::Replayed)),
             Err(outage) => {
-                report(&outage, tool.id, context.trigger);
+                report(&outage, tool.id, Some(context.organization), context.subject, context.trigger);
                 None
             }
         }
