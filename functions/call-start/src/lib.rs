@@ -127,12 +127,7 @@ async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumber
     let Ok(Id(id)) = id else { return refuse(twilio_request::refused(), None, refused_at).await };
     let incoming = match Incoming::read(request) {
         Ok(incoming) => incoming,
-        // Only the signer hears the problems of a form.
-        Err(wrong) => {
-            let number = deps.phone_numbers.find(id).await;
-            let signed = signed(deps, number, request).await;
-            return refuse(signed.map_or_else(|refused| refused, |_account| wrong), Some(id), refused_at).await;
-        }
+        Err(wrong) => return refuse_form(deps, id, request, wrong, refused_at).await,
     };
 
     // One round trip: whose number it is, and whether this call has been answered before. The claim is released unless the
@@ -287,6 +282,13 @@ async fn signed(
 ) -> Result<clients::twilio::Account> {
     let number = number?.ok_or_else(twilio_request::refused)?.for_its_owner();
     twilio_request::signed(deps, &number, request).await
+}
+
+/// Refuses a form. Only the signer hears its problems.
+async fn refuse_form(deps: &Deps, id: PhoneNumberId, request: &Request, wrong: Error, at: Deadline) -> Result<Reply> {
+    let number = deps.phone_numbers.find(id).await;
+    let signed = signed(deps, number, request).await;
+    refuse(signed.map_or_else(|refused| refused, |_account| wrong), Some(id), at).await
 }
 
 /// Refuses an unauthorized request, not before `at`. An outage of ours is nothing the caller should hear as silence.
