@@ -491,10 +491,10 @@ async fn an_automation_whose_trigger_cannot_move_is_paused_and_its_owners_are_to
     let row = world.aws.rows("automations").remove(0);
     assert_eq!(row["status"], "paused");
     assert!(row["pause_reason"].as_str().unwrap().starts_with("Gmail refuses the account"), "{row}");
-    assert_eq!(metrics.sum("AutomationsPaused"), 1.0);
     let paused = |line: &Value| line["message"] == "an automation was paused";
     let lines: Vec<Value> = logs.at("WARN").into_iter().filter(paused).collect();
-    assert_eq!((lines.len(), &lines[0]["automation.id"]), (1, &json!(id)), "{lines:?}");
+    let told = (metrics.sum("AutomationsPaused"), lines.len(), &lines[0]["automation.id"]);
+    assert_eq!(told, (1.0, 1, &json!(id)), "{lines:?}");
     let seen = owners.seen();
     assert_eq!(seen.len(), 1);
     let alert: Value = serde_json::from_str(&seen[0].body).unwrap();
