@@ -6,6 +6,7 @@ import { List, Nothing } from '../shell/list.js';
 import { useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
+import { Pane } from '../shell/pane.js';
 import { may, ROLES, whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { SavedForm } from '../shell/saving.js';
@@ -44,11 +45,11 @@ function Members({ api, slug, role, at }) {
         <${List} what="Members" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => hrefOf(id)} current=${chosen?.id} empty=${empty} />
         <div class="body"><${Rights} role=${role} /></div>
       </div>
-      <aside class="pane" aria-label="Member">
+      <${Pane} id=${at.id} label="Member">
         ${at.id === 'new' ? html`<section><h2>Add a member</h2><${SavedForm} of=${`${slug} members`} name="new-member" schema=${schemaOf(role)} first=${['name', 'email']} begin=${() => ({ role: 'member' })} save="Add" send=${(member) => api.act('POST', 'members', member)} onSaved=${made} /></section>`
           : chosen ? html`<${Member} key=${chosen.id} member=${chosen} api=${api} role=${role} changed=${(newer) => rows.put(rowOf(newer))} gone=${() => { rows.drop(chosen.id); location.hash = addressOf({ slug, page: 'members' }); }} back=${addressOf({ slug, page: 'members' })} />`
           : html`<section><p class="quiet">Choose a member to change the role or to remove them.</p></section>`}
-      </aside>
+      <//>
     </div>
   <//>`;
 }
