@@ -26,6 +26,7 @@ async function begin() {
   const entrance = new Entrance({ state, session, api });
   render(html`<${Page} state=${state} entrance=${entrance} api=${api} />`, root);
   window.addEventListener('hashchange', () => entrance.moved());
+  document.addEventListener('visibilitychange', () => entrance.lookedAt());
   await entrance.start();
 }
 

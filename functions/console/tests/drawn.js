@@ -13,8 +13,11 @@ class Drawn {
   // The library asks for them to know the names of events.
   onchange = null;
   onclick = null;
+  onclose = null;
   oninput = null;
   onsubmit = null;
+  top = 0;
+  #before = null;
   #listeners = {};
 
   constructor(localName) {
@@ -37,6 +40,12 @@ class Drawn {
 
   get textContent() {
     return this.childNodes.map((node) => (node.nodeType === 3 ? node.data : node.textContent)).join('');
+  }
+
+  set textContent(text) {
+    this.childNodes.forEach((node) => { node.parentNode = null; });
+    this.childNodes = [];
+    this.appendChild(new Words(text));
   }
 
   insertBefore(node, before) {
@@ -95,10 +104,26 @@ class Drawn {
   }
 
   /** Of a dialog. */
-  showModal() {}
+  showModal() {
+    this.#before = document.activeElement;
+  }
+
+  /** Gives the focus back. */
+  close() {
+    if (this.#before.isConnected) this.#before.focus();
+    setTimeout(() => this.fire('close'));
+  }
 
   focus() {
     document.activeElement = this;
+  }
+
+  getBoundingClientRect() {
+    return { top: this.top };
+  }
+
+  scrollIntoView() {
+    this.top = 0;
   }
 
   /** A person's act: `type` with the members of its target. */
@@ -142,7 +167,7 @@ export function aPage() {
   };
   document.body = new Drawn('body');
   document.activeElement = document.body;
-  Object.assign(globalThis, { addEventListener: nothing, removeEventListener: nothing, location: { hash: '', pathname: '/' } });
+  Object.assign(globalThis, { addEventListener: nothing, removeEventListener: nothing, location: { hash: '', pathname: '/' }, innerHeight: 800 });
   globalThis.sessionStorage = {
     getItem: (name) => kept[name] ?? null,
     setItem: (name, value) => { kept[name] = String(value); },

@@ -156,3 +156,19 @@ test('no other organization is shown while the requested one is asked for', asyn
   await moving;
   assert.deepEqual([state.get().phase, state.get().organization], ['inside', 'b']);
 });
+
+test('a role that has changed meanwhile holds once the page is looked at, and a failure changes nothing', async () => {
+  globalThis.document = { visibilityState: 'visible' };
+  const { state, api, entrance } = await entered('#/acme/hooks', { acme: 'member' });
+  api.membership = async () => ({ slug: 'acme', role: 'admin' });
+  document.visibilityState = 'hidden';
+  await entrance.lookedAt();
+  assert.equal(state.get().role, 'member');
+  document.visibilityState = 'visible';
+  await entrance.lookedAt();
+  assert.deepEqual([state.get().phase, state.get().role, JSON.parse(kept.get('switchboard.roles')).acme], ['inside', 'admin', 'admin']);
+  api.membership = async () => Promise.reject(new Refused(503, '', 'Down.'));
+  await entrance.lookedAt();
+  assert.deepEqual([state.get().phase, state.get().role], ['inside', 'admin']);
+  delete globalThis.document;
+});

@@ -22,6 +22,7 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
     it_is_called(user, browser, &tool).await;
     a_table_is_loaded(user, chat, browser).await;
     a_hook_is_made(chat, browser).await;
+    a_deletion_keeps_the_focus_in_the_page(user, chat, browser).await;
     a_number_is_on_the_do_not_call_list(chat, browser).await;
     nothing_is_typed_while_a_form_is_saved(chat, browser).await;
     a_saved_form_leads_nobody_back(chat, browser).await;
@@ -130,6 +131,23 @@ async fn a_hook_is_made(chat: &Chat, browser: &Browser) {
     browser.reload().await;
     browser.find("[data-hook=active]").await;
     browser.until("!document.querySelector('#shown-secret')").await;
+}
+
+/// With keys: the question goes, the deletion is told, and the focus is in the page.
+async fn a_deletion_keeps_the_focus_in_the_page(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let about = &user.stack.description;
+    let hook = json!({"service": "Webhooks", "label": "Closed shop"});
+    let (status, hook) =
+        user.send(Method::POST, &format!("/api/{}/hooks", about.slug), Some(&about.token), Some(&hook)).await;
+    assert_eq!(status, 201, "{hook}");
+    let id = hook["id"].as_str().unwrap();
+    browser.open(&format!("{}#/{}/hooks/{id}", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.open_with(TAB, "#delete-hook").await;
+    browser.open_with(TAB, "#delete-hook-yes").await;
+    browser.until("location.hash.endsWith('/hooks') && document.activeElement.id === 'main'").await;
+    browser.until("document.querySelector('#done').textContent === 'Done: Delete this hook.'").await;
+    browser.until("!document.querySelector('dialog') && !document.body.innerText.includes('Closed shop')").await;
+    everybody_can_use(browser).await;
 }
 
 /// Looked up, added, found again, and taken off.

@@ -32,6 +32,7 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     members_come_and_go(user, chat, browser).await;
     events_are_replayed(chat, browser).await;
     goes_on_where_it_failed(chat, browser, &failed).await;
+    a_chosen_step_comes_into_view(chat, browser, &failed).await;
     forgets_a_value(user, chat, browser).await;
     data_of_a_number_is_erased(chat, browser).await;
     browser.click("#sign-out").await;
@@ -365,6 +366,19 @@ async fn goes_on_where_it_failed(chat: &Chat, browser: &Browser, run: &str) {
         .await;
     browser.until_shown("kept from an earlier run").await;
     everybody_can_use(browser).await;
+}
+
+/// On a phone the step stands below the list.
+async fn a_chosen_step_comes_into_view(chat: &Chat, browser: &Browser, run: &str) {
+    browser.resize(390, 800).await;
+    browser.open(&format!("{}#/{}/runs/{run}", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.find("a[data-row=here]").await;
+    browser.run("scrollTo(0, 0)", &json!([])).await;
+    let top = "document.querySelector('.pane').getBoundingClientRect().top";
+    browser.until(&format!("{top} > innerHeight / 2")).await;
+    browser.click("a[data-row=here]").await;
+    browser.until(&format!("document.activeElement.matches('.pane') && {top} > -1 && {top} < innerHeight")).await;
+    browser.resize(1100, 1200).await;
 }
 
 /// An automation that acts once per customer shows the value, which its page deletes after a question.

@@ -8,6 +8,7 @@ import { List, Nothing } from '../shell/list.js';
 import { useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
+import { Pane } from '../shell/pane.js';
 import { PLACES } from '../shell/places.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
@@ -49,7 +50,7 @@ function Log({ api, slug, query }) {
     <div class="beside">
       <div class="listside"><${Filters} fields=${fields} query=${filters} to=${to} />
         <${List} what="Audit log" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'audit', query: { ...filters, entry: id } })} current=${chosen} empty=${empty} /></div>
-      <aside class="pane" aria-label="Entry">${entry ? html`<${Entry} entry=${entry} who=${actorOf(entry)} slug=${slug} back=${to(filters)} />` : html`<section><p class="quiet">${chosen && rows.items ? 'This entry is not among the listed ones. Show older ones, or change the filters.' : 'Choose an entry to see what it says.'}</p></section>`}</aside>
+      <${Pane} id=${chosen} label="Entry">${entry ? html`<${Entry} entry=${entry} who=${actorOf(entry)} slug=${slug} back=${to(filters)} />` : html`<section><p class="quiet">${chosen && rows.items ? 'This entry is not among the listed ones. Show older ones, or change the filters.' : 'Choose an entry to see what it says.'}</p></section>`}<//>
     </div>
   <//>`;
 }

@@ -1,6 +1,6 @@
 // One call: its picture, the same as a table, and the chosen tool's request.
 
-import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { html, useState } from '../htm-preact.js';
 import { clock, percent } from '../shell/axis.js';
 import { Absent } from '../shell/absent.js';
 import { Icon } from '../shell/icons.js';
@@ -8,6 +8,7 @@ import { Failed } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, length, relative } from '../shell/moments.js';
+import { useChosen } from '../shell/pane.js';
 import { Request, triggerOf } from '../shell/request.js';
 import { addressOf } from '../shell/route.js';
 import { Status, wordOf } from '../shell/status.js';
@@ -120,14 +121,8 @@ function Cost({ call }) {
 
 /** Masked. */
 function Asked({ slug, call, bar, execution, nameOf, from }) {
-  const aside = useRef(null);
-  const shown = useRef(bar.id);
-  useEffect(() => {
-    if (shown.current !== bar.id) aside.current.focus();
-    shown.current = bar.id;
-  }, [bar.id]);
   const time = (since) => (since === null ? '–' : new Date(from + since).toISOString());
-  return html`<aside class="aside stack" id="asked" tabindex="-1" ref=${aside} aria-labelledby="h-asked" data-execution=${bar.id}>
+  return html`<aside class="aside stack" id="asked" tabindex="-1" ref=${useChosen(bar.id)} aria-labelledby="h-asked" data-execution=${bar.id}>
     <div class="withst"><h2 id="h-asked">${nameOf(bar)}</h2><${Status} of=${bar.status ?? (bar.from === null ? 'queued' : 'running')} /></div>
     <dl class="pairs">
       <div><dt>Called by</dt><dd>${triggerOf(bar.trigger)}</dd></div>

@@ -7,6 +7,7 @@ import { List, Nothing } from '../shell/list.js';
 import { useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
+import { Pane } from '../shell/pane.js';
 import { may, ROLES, whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { SavedForm } from '../shell/saving.js';
@@ -50,12 +51,12 @@ function Members({ api, slug, role, at }) {
         <${List} what="Members" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => hrefOf(id)} current=${at.id} empty=${empty} />
         <div class="body"><${Rights} role=${role} /></div>
       </div>
-      <aside class="pane" aria-label="Member">
+      <${Pane} id=${at.id} label="Member">
         ${at.id === 'new' ? html`<section><h2>Add a member</h2><${SavedForm} of=${`${slug} members`} name="new-member" schema=${schemaOf(role)} first=${['name', 'email']} begin=${() => ({ role: 'member' })} save="Add" send=${(member) => api.act('POST', 'members', member)} onSaved=${made} /></section>`
           : listed ? shown(listed)
           : at.id ? rows.items && html`<${One} key=${at.id} id=${at.id} one="a member" icon="people" path="members" api=${api} slug=${slug} back=${back} detail=${shown} />`
           : html`<section><p class="quiet">Choose a member to change or to remove them.</p></section>`}
-      </aside>
+      <//>
     </div>
   <//>`;
 }

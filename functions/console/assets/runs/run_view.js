@@ -10,6 +10,7 @@ import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, left, length, relative } from '../shell/moments.js';
 import { dollars } from '../shell/money.js';
+import { Pane } from '../shell/pane.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
@@ -41,11 +42,11 @@ export function RunView({ id, query, api, slug, role, nameOf }) {
         <${Steps} run=${run} steps=${steps} hrefOf=${hrefOf} chosen=${chosen} />
         ${run.result !== null && html`<section><h2>Result</h2><div class="say"><${Values} values=${run.result} /></div></section>`}
       </div>
-      <aside class="pane" aria-label="Step">
+      <${Pane} id=${query.step} label="Step">
         ${chosen ? html`<${Step} key=${chosen.id} step=${chosen} />` : html`<section><p class="quiet">Choose a step to see what it was given and what it gave back.</p></section>`}
         ${run.trigger_data && html`<section><h3>What began it</h3><${Values} values=${run.trigger_data} /></section>`}
         ${run.prompt && html`<section><h3>Prompt</h3><p dir="auto">${run.prompt}</p></section>`}
-      </aside>
+      <//>
     </div>
   <//>`;
 }

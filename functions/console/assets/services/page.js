@@ -1,7 +1,6 @@
 // Services: connections, their accounts, and the next step where a connection is missing or has expired.
 
 import { html, useState } from '../htm-preact.js';
-import { useLater } from '../shell/effects.js';
 import { Icon } from '../shell/icons.js';
 import { Choices, Failed, List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
@@ -11,14 +10,13 @@ import { addressOf } from '../shell/route.js';
 import { Act, Problem, Sure, useAct } from '../shell/acting.js';
 import { SavedForm } from '../shell/saving.js';
 import { Status } from '../shell/status.js';
+import { TextInput } from '../shell/text_input.js';
 
 const FILTERS = [['', 'All'], ['true', 'Connected'], ['false', 'Not connected']];
 const STATES = { connected: ['approved', 'Connected'], not_connected: ['not_run', 'Not connected'], expired: ['failed', 'Expired'], not_needed: ['ended', 'Needs no account'], unknown: ['unknown', 'Could not be asked'] };
 /** The next step on this page; for an incomplete connection the API has it. */
 const NEXT = { not_connected: 'Its actions cannot be used until an account is connected.', expired: 'The account is not let in any more: actions and automations that use it fail until it is connected again.', unknown: 'The state could not be read. Look again in a minute.' };
 const EVERY = 3_000;
-/** Waits for the end of a word. */
-const PATIENCE = 300;
 
 function State({ of: { state } }) {
   const [shape, word] = STATES[state] ?? ['unknown', state];
@@ -48,7 +46,7 @@ export function View({ api, slug, role, at }) {
   const empty = html`<${Nothing} icon="plug" title="No service matches"><p class="quiet">Search for another word, or choose another state above.</p><//>`;
   return html`<${Main} title="Services" acts=${html`<${Choices} label="State" of=${FILTERS} to=${(value) => hrefOf(null, { q, connected: value })} chosen=${connected} />`}>
     <div class="beside master" data-open=${at.id ? 'true' : null}>
-      <div class="listside"><${Search} key=${connected} q=${q} seek=${(words) => { location.hash = hrefOf(null, { q: words, connected }); }} />
+      <div class="listside"><${Search} q=${q} seek=${(words) => { location.hash = hrefOf(null, { q: words, connected }); }} />
         <${List} what="Services" name="calls" rows=${rows} columns=${COLUMNS} hrefOf=${({ id }) => hrefOf(id)} current=${at.id} empty=${empty} /></div>
       <aside class="pane" aria-label="Service">${at.id && html`<section class="panehead"><a class="crumb" data-close href=${hrefOf(null)}>Services</a></section>`}
         ${chosen ? html`<${Service} key=${chosen.name} service=${chosen} api=${api} slug=${slug} again=${again} refused=${whyNot(role, 'admin')} />`
@@ -60,9 +58,7 @@ export function View({ api, slug, role, at }) {
 }
 
 function Search({ q, seek }) {
-  const [words, type] = useState(q);
-  useLater(() => words !== q && seek(words), PATIENCE, [words]);
-  return html`<div class="made bar" role="search"><label class="aloud" for="seek">Search services</label><input id="seek" type="search" placeholder="Search services" value=${words} maxlength="200" onInput=${({ target }) => type(target.value)} /></div>`;
+  return html`<div class="made bar" role="search"><label class="aloud" for="seek">Search services</label><${TextInput} id="seek" type="search" placeholder="Search services" value=${q} maxlength="200" onChange=${({ target }) => seek(target.value.trim())} /></div>`;
 }
 
 function Service({ service, api, slug, again, refused }) {
@@ -78,12 +74,10 @@ function Service({ service, api, slug, again, refused }) {
       <${Sure} id="disconnect-${place}" word="Disconnect…" title=${`Disconnect ${account.name}?`} yes="Disconnect" refused=${refused && ' '} does=${async () => { await api.act('DELETE', `${path}/connection?account=${encodeURIComponent(account.id)}`); again(); }}><p>Tools and automations that act at ${name} with this account fail from now on.</p><//></li>`)}</ul>
       <p class="quiet small">The account's permissions are not known here. An action that lacks one fails, and its execution shows the refusal. Connect the account again and allow it.</p></section>`}
     <${Problem} of=${problem} />
-    <section class="stack"><${Connect} kind=${kind} state=${working.length > 0 ? 'connected' : state} name=${name} path=${path} api=${api} slug=${slug} again=${again} refused=${refused} /></section>`;
+    <section class="stack"><${Connect} kind=${kind} state=${working.length > 0 ? 'connected' : state} accounts=${JSON.stringify([state, accounts, working])} name=${name} path=${path} api=${api} slug=${slug} again=${again} refused=${refused} /></section>`;
 }
 
-function Connect({ kind, state, name, path, api, slug, again, refused }) {
-  const [link, open] = useState(null);
-  const { busy, problem, act } = useAct();
+function Connect({ kind, state, accounts, name, path, api, slug, again, refused }) {
   if (kind.type === 'none') return html`<p class="quiet">It needs no account: its actions can be used at once.</p>`;
   if (kind.type === 'phone_number') return html`<p>It acts with your phone numbers.</p><a class="btn" href=${addressOf({ slug, page: 'numbers', id: 'new' })}>Register a number</a>`;
   if (kind.type === 'credential') {
@@ -91,7 +85,14 @@ function Connect({ kind, state, name, path, api, slug, again, refused }) {
     const schema = { properties: Object.fromEntries(fields.map(({ name: field, description, secret }) => [field, { type: 'string', description, writeOnly: secret }])), required: fields.map(({ name: field }) => field) };
     return html`<h3>${state === 'connected' ? 'Replace the credential' : 'Connect it'}</h3><${SavedForm} of=${`${slug} ${path}`} name="service" schema=${schema} refused=${refused} save="Store credential" send=${(value) => api.act('POST', `${path}/connect`, value)} onSaved=${again} />`;
   }
+  return html`<${SignIn} key=${accounts} state=${state} name=${name} path=${path} api=${api} refused=${refused} />`;
+}
+
+/** A link serves for one account, and expires. */
+function SignIn({ state, name, path, api, refused }) {
+  const [link, open] = useState(null);
+  const { busy, problem, act } = useAct();
   const begin = () => act(async () => open((await api.act('POST', `${path}/connect`, {})).url));
   const word = { connected: 'Connect another account', expired: 'Connect it again' }[state] ?? 'Connect it';
-  return html`${link ? html`<p>Sign in at ${name} in another tab, and let this service in. This page follows by itself.</p><a class="btn main" id="connect-link" href=${link} target="_blank" rel="noopener noreferrer">Sign in at ${name}</a>` : html`<${Act} id="connect" kind="main" refused=${refused} busy=${busy} onClick=${begin}>${word}<//>`}<${Problem} of=${problem} />`;
+  return html`${link ? html`<p>Sign in at ${name} in another tab, and let this service in. This page follows by itself.</p><a class="btn main" id="connect-link" href=${link} target="_blank" rel="noopener noreferrer">Sign in at ${name}</a> <${Act} id="new-link" refused=${refused && ' '} busy=${busy} onClick=${begin}>Get a new link<//>` : html`<${Act} id="connect" kind="main" refused=${refused} busy=${busy} onClick=${begin}>${word}<//>`}<${Problem} of=${problem} />`;
 }

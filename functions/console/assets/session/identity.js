@@ -1,6 +1,7 @@
 // OpenID Connect after a sign-in: codes, tokens, the session's end.
 
 import { lost, SignInFailed } from './issuer.js';
+import { answerTo } from '../shell/unreachable.js';
 
 /** From an address; null without one. `pending` comes from `begin`. */
 export function codeIn(search, pending, found) {
@@ -20,13 +21,13 @@ export function codeIn(search, pending, found) {
 }
 
 /** `{id_token, refresh_token?}`. */
-export async function redeem(found, { client_id, code, pending }, ask = fetch) {
+export async function redeem(found, { client_id, code, pending }, ask = answerTo) {
   const { verifier, redirect_uri } = pending;
   return tokens(found, { grant_type: 'authorization_code', client_id, code, redirect_uri, code_verifier: verifier }, ask);
 }
 
 /** Without a new refresh token, the old one stays. */
-export async function refresh(found, { client_id, refresh_token }, ask = fetch) {
+export async function refresh(found, { client_id, refresh_token }, ask = answerTo) {
   const given = await tokens(found, { grant_type: 'refresh_token', client_id, refresh_token }, ask);
   return { ...given, refresh_token: given.refresh_token ?? refresh_token };
 }

@@ -1,6 +1,6 @@
 // The issuer's configuration.
 
-import { Unreachable } from '../shell/unreachable.js';
+import { answerTo, Unreachable } from '../shell/unreachable.js';
 
 /** A failure that a person or an operator of the console can repair. */
 export class SignInFailed extends Error {}
@@ -11,7 +11,7 @@ export function lost(cause) {
 }
 
 /** Its addresses, and its name in tokens. */
-export async function discover(address, ask = fetch) {
+export async function discover(address, ask = answerTo) {
   const answer = await ask(address).catch(lost);
   if (!answer.ok) lost();
   const found = await answer.json().catch(() => null);
@@ -24,7 +24,7 @@ export async function discover(address, ask = fetch) {
 }
 
 /** Of the deployment: where to sign in and where answers stream from. */
-export async function settings(ask = fetch) {
+export async function settings(ask = answerTo) {
   const answer = await ask('console/settings.json').catch(() => null);
   if (!answer?.ok) throw new SignInFailed('The page could not be loaded whole. Check your connection, then load it again.');
   return answer.json();

@@ -2,10 +2,12 @@
 
 import { runEvents, runInput } from '../chat/ag_ui.js';
 import { refusal, Refused } from './problems.js';
-import { Unreachable } from './unreachable.js';
+import { answerTo } from './unreachable.js';
 
 /** Remembered answers. */
 const MOST_KNOWN = 50;
+/** For a part of a table on a slow line, in milliseconds. */
+const SENDING = 300_000;
 
 export class Api {
   #session;
@@ -59,7 +61,7 @@ export class Api {
 
   /** For a text other than JSON. */
   async send(method, path, text, kind) {
-    return (await this.#ask(method, this.#of(path), text, { kind })).json();
+    return (await this.#ask(method, this.#of(path), text, { kind, limit: SENDING })).json();
   }
 
   #of(path, query = {}) {
@@ -115,20 +117,19 @@ export class Api {
 
   async *#events(what, { signal, ...input }) {
     const address = `${this.#stream}/copilotkit/agent/default/${what}`;
-    const answer = await this.#ask('POST', address, runInput(input), { accept: 'text/event-stream', signal });
+    const answer = await this.#ask('POST', address, runInput(input), { accept: 'text/event-stream', streams: true, signal });
     yield* runEvents(answer.body);
   }
 
   /** With the person's token; if refused, once more with a newer one. */
-  async #ask(method, address, body, { accept = 'application/json', kind = 'application/json', signal, headers: more = {} } = {}) {
+  async #ask(method, address, body, { accept = 'application/json', kind = 'application/json', streams = false, signal, limit, headers: more = {} } = {}) {
     for (const renewed of [false, true]) {
       const headers = { ...more, accept, authorization: `Bearer ${await this.#session.token({ renewed })}` };
       if (body) headers['content-type'] = kind;
       if (this.organization) headers['x-organization'] = this.organization;
-      const asked = { method, headers, signal, body: typeof body === 'string' ? body : body && JSON.stringify(body) };
-      const answer = await fetch(address, asked).catch((cause) => {
-        throw cause.name === 'AbortError' ? cause : new Unreachable(cause);
-      });
+      const asked = { method, headers, signal, limit, streams, body: typeof body === 'string' ? body : body && JSON.stringify(body) };
+      // A message is sent again under its own id.
+      const answer = await answerTo(address, { ...asked, acts: method !== 'GET' && !streams });
       if (answer.ok || answer.status === 304) return answer;
       if (answer.status !== 401) throw await refusal(answer);
     }

@@ -51,6 +51,15 @@ export class Entrance {
     if (this.#entries > 0 && slug !== this.#tried) await this.#enter(slug);
   }
 
+  /** The role may have changed while the page was hidden. */
+  async lookedAt() {
+    if (document.visibilityState === 'hidden' || this.#state.get().phase !== 'inside') return;
+    const known = await this.#api.membership().catch(() => null);
+    if (known?.slug !== this.#state.get().organization) return;
+    keep(ROLES, { ...kept(ROLES), [known.slug]: known.role });
+    this.#state.set({ role: known.role });
+  }
+
   signIn() {
     this.#session.leave({ begin: true });
   }

@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
 import { TextInput } from './text_input.js';
+import { answerTo } from './unreachable.js';
 import { begun, halves, parsed, problemsAt, resolved, SECRET, turned, typeIn, typeOf, variantsOf, wordsOf } from './schema.js';
 
 /** Longer texts get several lines. */
@@ -16,7 +17,7 @@ export function useSchemas() {
   const [error, fail] = useState(null);
   const load = async () => {
     try {
-      const answer = await fetch('console/forms.json');
+      const answer = await answerTo('console/forms.json');
       if (!answer.ok) throw new Error(`The form could not be loaded (${answer.status}).`);
       known = await answer.json();
       come(known);

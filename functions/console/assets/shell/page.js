@@ -59,6 +59,7 @@ function Inside({ shown, entrance, api: any }) {
       <${Navigation} shown=${shown} entrance=${entrance} current=${at.page} waiting=${waiting} onHelp=${() => help(true)} />
       ${place ? html`<${Place} key=${place.page} place=${place} told=${told} />` : html`<${Lost} slug=${slug} />`}
     </div>
+    <p class="aloud" role="status" id="done"></p>
     ${asked.error instanceof SignInNeeded &&
     html`<div class="over say wait" role="alert"><${Icon} name="wait" /><p>${asked.error.message}</p>
       <div class="acts"><button type="button" class="btn main" onClick=${told.signIn}>Sign in again</button></div></div>`}

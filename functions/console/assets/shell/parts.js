@@ -12,6 +12,7 @@ import './filter_form.js';
 import './filtered.js';
 import './list.js';
 import './money.js';
+import './pane.js';
 import './phone_number.js';
 import './request.js';
 import './roles.js';

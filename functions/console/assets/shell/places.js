@@ -1,6 +1,7 @@
 // The console's places in the navigation's order, each loaded when opened.
 
 import { sheet } from './sheet.js';
+import { inTime } from './unreachable.js';
 
 export const PLACES = [
   { page: 'home', word: 'Home', icon: 'home', key: 'h', first: true, open: () => import('../home/page.js') },
@@ -30,5 +31,5 @@ export const EDITOR = { word: 'Automations', open: styled(() => import('../autom
 
 /** Opens a place, or a part of one, that needs style sheets beyond the shell's. */
 function styled(open, ...sheets) {
-  return () => Promise.all([open(), sheet('console/places.css'), ...sheets.map(sheet)]).then(([opened]) => opened);
+  return () => inTime(Promise.all([open(), sheet('console/places.css'), ...sheets.map(sheet)])).then(([opened]) => opened);
 }

@@ -8,6 +8,7 @@ import { Choices, List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, length, Moment } from '../shell/moments.js';
+import { Pane } from '../shell/pane.js';
 import { Request, triggerOf, whereOf } from '../shell/request.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
@@ -58,7 +59,7 @@ export function ToolView({ id, query, api, slug, role }) {
         <section><${Sure} id="delete-tool" word="Delete tool…" title=${`Delete ${tool.label}?`} yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); location.hash = crumb.href; }}>
           <p>${agents.data?.items.length > 0 ? html`It is taken from ${agents.data.items.map(({ name }, place) => html`${place > 0 && ', '}<b><bdi>${name}</bdi></b>`)}, who can no longer use it.` : 'No agent has it.'} Automations that call it fail. Its history stays.</p><//></section>
       </div>
-      <aside class="pane" aria-label="Execution">${execution ? html`<${Execution} key=${execution.id} execution=${execution} slug=${slug} />` : html`<section><p class="quiet">${chosen && rows.items ? html`<a href=${addressOf({ slug, page: 'executions', id: chosen, query: { tool: id } })}>Open the chosen execution</a>` : 'An execution that is chosen is shown here.'}</p></section>`}</aside>
+      <${Pane} id=${chosen} label="Execution">${execution ? html`<${Execution} key=${execution.id} execution=${execution} slug=${slug} />` : html`<section><p class="quiet">${chosen && rows.items ? html`<a href=${addressOf({ slug, page: 'executions', id: chosen, query: { tool: id } })}>Open the chosen execution</a>` : 'An execution that is chosen is shown here.'}</p></section>`}<//>
     </div>
   <//>`;
 }
