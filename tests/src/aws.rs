@@ -221,8 +221,12 @@ impl Aws {
     }
 
     /// Returns when an operation stalls.
+    ///
+    /// # Panics
+    /// If none does within two minutes.
     pub async fn stalled(&self) {
-        self.shared.stalled.notified().await;
+        let stalled = tokio::time::timeout(Duration::from_mins(2), self.shared.stalled.notified());
+        stalled.await.expect("an operation stalls within two minutes");
     }
 
     /// Returns when all that an ended process asked for is carried out.

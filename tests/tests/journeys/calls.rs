@@ -281,7 +281,8 @@ fn reported(call: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn events_of_vapi_are_in_the_timeline_without_the_transcript() {
     let world = world().await;
-    world.aws.change("calls", CALL, json!({"created_at": at(-100_000)}));
+    let created = json!({"created_at": at(-100_000)});
+    world.aws.change("calls", CALL, created.clone());
     let speech = |millis, role: &str, status: &str| {
         message("speech-update", millis, &json!({"role": role, "status": status, "turn": 1}))
     };
@@ -328,7 +329,7 @@ async fn events_of_vapi_are_in_the_timeline_without_the_transcript() {
     // In order and backwards, each twice: a late message does not revive an ended call.
     for backwards in [false, true] {
         world.incoming_call(&world.home, CALL, &phone(1));
-        world.aws.change("calls", CALL, json!({"created_at": at(-100_000)}));
+        world.aws.change("calls", CALL, created.clone());
         if backwards {
             all.reverse();
         }

@@ -243,7 +243,7 @@ async fn a_fifth_check_at_once_is_not_made() {
         rows.iter().filter(|row| row["claim_check"]["status"] == wanted).count()
     };
     let decided = async {
-        until(|| claims.asked().len() + count("busy") == calls.len()).await;
+        until(|| claims.asked().len() + count("busy") + count("failed") >= calls.len()).await;
         claims.own.release();
     };
     let minute = Timestamp::now().minute();

@@ -209,7 +209,7 @@ async fn a_base_that_is_not_read_in_time_is_read_on_by_the_next_search() {
     }
     world.aws.inject(Fault::new("Query", "knowledge_entries", Trouble::StallBefore).after(1).times(9));
     let call = world.call(&tool, json!({"query": "lorem"}));
-    let late = world.send("execute", &world.vapi_event(&call).within(std::time::Duration::from_secs(8))).await;
+    let late = world.send("execute", &world.vapi_event(&call).within(std::time::Duration::from_secs(5))).await;
     assert!(late.sentence().contains("could not be read in time; try again"), "{}", late.body);
     world.aws.clear_faults();
     world.aws.clear_operations();
