@@ -165,7 +165,7 @@ pub(crate) async fn accessible(browser: &Browser, place: &str) {
 }
 
 async fn stopped(chat: &Chat, browser: &Browser) {
-    chat.script(&[no_tool(), says(&words(2_000), 25)]).await;
+    chat.script(&[no_tool(), says(&words(2_000), 100)]).await;
     ask(browser, "Tell me everything").await;
     browser.until_shown("word5 ").await;
     browser.click("#stop").await;

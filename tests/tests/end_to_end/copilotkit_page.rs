@@ -111,7 +111,7 @@ async fn converse(chat: &Chat, browser: &Browser) {
     }
 
     // After the stop the answer no longer grows.
-    chat.script(&[no_tool(), says(&words(2_000), 25)]).await;
+    chat.script(&[no_tool(), says(&words(2_000), 100)]).await;
     browser.enter(FIELD, "Tell me everything").await;
     browser.until_shown("word5 ").await;
     browser.click(BUTTON).await;
