@@ -46,10 +46,10 @@ export function Collection({ told, page, title, one, path = page, query = {}, fi
   <//>`;
 }
 
-/** The thing with this id, read alone: by `find`, or at its path. */
+/** The thing with this id, read alone: by `find`, or at its path. `detail` also takes `again` and `put`. */
 export function One({ id, one, icon, path, api, find, slug, back, detail }) {
-  const { data, error, again } = useLive(`${slug} ${id}`, () => find?.(id) ?? api.read(`${path}/${encodeURIComponent(id)}`));
-  if (data) return detail(data, again);
+  const { data, error, again, put } = useLive(`${slug} ${id}`, () => find?.(id) ?? api.read(`${path}/${encodeURIComponent(id)}`));
+  if (data) return detail(data, again, put);
   const gone = error instanceof Refused && error.status === 404;
   if (gone) return html`<${Nothing} icon=${icon} title="It is not there"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${back}>See all</a><//>`;
   return error ? html`<${Failed} what=${one} error=${error} again=${again} />` : html`<${Skeleton} what=${one} />`;
