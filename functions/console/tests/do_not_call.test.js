@@ -21,11 +21,11 @@ async function shown(context, at, { role = 'admin', pages = { null: { items: [AN
     read: async (path, { number, cursor = null }) => (asked.push(['GET', path, number]), number ? { items: [], next_cursor: null } : pages[cursor]),
     act: async (...request) => (asked.push(request), ANA),
   };
-  render(html`<${View} api=${api} slug="acme" role=${role} at=${{ id: null, query: {}, ...at }} />`, document.body);
+  const go = async (at) => (render(html`<${View} api=${api} slug="acme" role=${role} at=${{ id: null, query: {}, ...at }} />`, document.body), settled());
   // A view that stays would go on reading.
   context.after(() => render(null, document.body));
-  await settled();
-  return { asked, of: () => document.body.textContent, press: async (id) => (document.body.at(id).fire('click'), settled()), leave: () => render(null, document.body) };
+  await go(at);
+  return { asked, go, of: () => document.body.textContent, press: async (id) => (document.body.at(id).fire('click'), settled()), leave: () => render(null, document.body) };
 }
 
 test('a number is looked up as people write it, and one that is not listed can be added', async (context) => {
@@ -39,6 +39,18 @@ test('a number is looked up as people write it, and one that is not listed can b
   await settled();
   assert.deepEqual(form.asked.at(-1), ['POST', 'do-not-call', { phone_number: '+14155550101' }]);
   assert.match(location.hash, /^#\/acme\/donotcall\/e1/);
+});
+
+test('the form has the number that was looked up, and not one that was typed for an earlier one', async (context) => {
+  const at = (number) => ({ id: 'new', query: { number } });
+  const { go } = await shown(context, at('+14155550101'));
+  const field = () => document.body.at('donotcall-phone_number');
+  field().fire('input', { value: '+14155550102' });
+  await settled();
+  await go(at('+14155550103'));
+  assert.equal(field().attributes.value ?? field().value, '+14155550103');
+  await go(at('+14155550101'));
+  assert.equal(field().attributes.value ?? field().value, '+14155550102');
 });
 
 test('an entry says why it is there, and an admin takes it off after a question', async (context) => {

@@ -34,3 +34,20 @@ test('Home looks for failures of runs that act, not of dry runs', async (context
   await settled();
   assert.deepEqual([asked.runs.failed, asked.runs.dry_run], [true, false]);
 });
+
+test('Esc closes the innermost part first', async (context) => {
+  aPage();
+  context.after(() => render(null, document.body));
+  let press = null;
+  document.addEventListener = (type, listener) => { if (type === 'keydown') press = listener; };
+  const closed = [];
+  const links = ['list', 'form'].map((name) => ({ click: () => closed.push(name) }));
+  document.querySelectorAll = (asked) => (asked === '[data-close]' ? links : []);
+  document.querySelector = (asked) => (asked === '[data-close]' ? links[0] : null);
+  const api = { read: async () => ({ items: [], next_cursor: null }), within: () => api };
+  const state = store({ phase: 'inside', organization: 'acme', role: 'owner', organizations: ['acme'], person: 'Ana', notice: null, hash: '#/acme/none' });
+  render(html`<${Page} state=${state} entrance=${{}} api=${api} />`, document.body);
+  await settled();
+  press({ key: 'Escape', target: document.body, preventDefault() {} });
+  assert.deepEqual(closed, ['form']);
+});

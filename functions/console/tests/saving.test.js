@@ -133,6 +133,13 @@ test('a replaced key begins with its stored settings, all of them in sight', asy
   }
 });
 
+test('a stored OAuth client stays one while its token URL is empty', async (context) => {
+  const item = { service: 'llm', own: true, updated_at: STORED, base_url: 'https://llm.example.com/v1', token_url: 'https://id.example.com/token' };
+  const page = await shown(context, html`<${Keys} api=${{ read: async () => ({ items: [item] }) }} slug="acme" role="owner" />`);
+  await page.type('llm-key-token_url', '');
+  assert.deepEqual(['client_id', 'token_url', 'api_key'].map((name) => document.body.at(`llm-key-${name}`) !== null), [true, true, false]);
+});
+
 test('a key for VAPI drops a bearer token that is or may be stored only if the person says so', async (context) => {
   for (const [bears, asks] of [[true, true], [undefined, true], [false, false]]) {
     const sent = [];
@@ -180,6 +187,20 @@ test('a hook shows its name for triggers, how requests are proven, its danger an
   assert.equal(document.body.all(({ attributes }) => attributes.class === 'say wait').length, 2);
 });
 
+test('a hook shows only the settings of its scheme, and offers secrets only where its scheme has them', async (context) => {
+  const settings = { algorithm: 'sha256', encoding: 'hex', event_field: 'topic' };
+  for (const [scheme, signs, secret] of [['hmac', true, true], ['bearer', false, true], ['none', false, false], ['google_pubsub', false, false]]) {
+    const hook = { id: 'h', service: 'own.acme', scheme, settings, label: '', status: 'active', url: 'https://x', set_up: '', secrets: [{ id: 's', created_at: STORED }], created_at: STORED, updated_at: STORED };
+    const read = async (path) => (path === 'hooks/h' ? hook : { items: [], next_cursor: null });
+    await shown(context, html`<${Hooks} key=${scheme} api=${{ read }} slug="acme" role="owner" at=${{ id: 'h', query: {} }} />`);
+    const text = document.body.textContent;
+    assert.match(text, /event_field.*topic/);
+    assert.deepEqual([/sha256/.test(text), /encoding/.test(text)], [signs, signs], scheme);
+    assert.deepEqual([/Secrets/.test(text), document.body.at('rotate') !== null, document.body.at('hook-secret') !== null], [secret, secret, secret], scheme);
+    render(null, document.body);
+  }
+});
+
 test('a member who is not among the listed ones is shown, and the contact is changed', async (context) => {
   const member = (place) => ({ user_id: `auth0|${place}`, role: 'member', name: `Member ${place}`, email: 'a@acme.example', phone: null, timezone: null, created_at: STORED, updated_at: STORED });
   let last = member(60);
@@ -199,6 +220,43 @@ test('a member who is not among the listed ones is shown, and the contact is cha
     } else {
       assert.equal(document.body.at('member-name').attributes.disabled, 'true', 'only owners change owners');
     }
+    render(null, document.body);
+  }
+});
+
+/** A member who is `listed`, or whom only their own route gives; it answers once. */
+async function aMember(context, listed) {
+  let far = { user_id: 'u60', role: 'member', name: 'Ana', email: 'a@acme.example', created_at: STORED, updated_at: STORED };
+  let [reads, acts] = [0, 0];
+  const read = (path) => (path === 'members' ? Promise.resolve({ items: listed ? [far] : [], next_cursor: 'next' }) : (reads += 1) > 1 ? new Promise(() => {}) : Promise.resolve(far));
+  const act = async (_, __, change) => (far = { ...far, ...change, updated_at: `2026-11-27T11:00:0${(acts += 1)}Z` });
+  const page = await shown(context, html`<${Members} api=${{ read, act }} slug="acme" role="owner" at=${{ id: 'u60', query: {} }} />`);
+  const saveRole = async () => {
+    document.body.at('member-role').fire('change', { value: 'admin' });
+    await settled();
+    document.body.at('member-save').fire('click');
+    await settled();
+  };
+  return { ...page, saveRole };
+}
+
+test('the saved role of a member who is not listed is shown without another reading', async (context) => {
+  const { saveRole, value } = await aMember(context, false);
+  await saveRole();
+  assert.equal(value('member-role'), 'admin');
+  assert.match(document.body.at('member-says').textContent, /^Saved\./);
+  assert.equal(value('member-name'), 'Ana');
+});
+
+test('neither a saved role nor the own saving is another version of a contact', async (context) => {
+  for (const listed of [true, false]) {
+    const { saveRole, type, save, warns, value } = await aMember(context, listed);
+    await type('member-name', 'Ana B');
+    await saveRole();
+    assert.deepEqual([warns(), value('member-name')], [[], 'Ana B']);
+    await save();
+    await type('member-name', 'Ana C');
+    assert.deepEqual(warns(), []);
     render(null, document.body);
   }
 });

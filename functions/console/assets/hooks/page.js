@@ -16,6 +16,10 @@ import { Values } from '../shell/values.js';
 
 const WORDS = { labels: { service: 'Service, or a name for a program of your own', secret: 'Signing secret', tenant: 'Whose events (tenant)', service_account: 'Service account (Gmail)', audience: 'Audience (Gmail)' } };
 const STATES = { pending: ['pending', 'Waits for its secret'], active: ['active', 'Takes events'], ended: ['cancelled', 'Ended at the service'] };
+/** Their requests are proven without a secret. */
+const NO_SECRET = ['none', 'google_pubsub'];
+/** Of `hmac` only; other hooks have their defaults. */
+const SIGNATURE = ['algorithm', 'encoding'];
 const COLUMNS = [
   { head: 'Service', cls: 'c-who wrap', cell: ({ label, service }) => html`<bdi>${label || service}</bdi>`, below: ({ label, service }) => label && html`<span class="below quiet">${service}</span>` },
   { head: 'State', cls: 'wrap', cell: (hook) => html`<${State} of=${hook} />` },
@@ -61,7 +65,8 @@ function Hook({ hook, secret, show, api, slug, again, gone, refused }) {
     again();
   });
   const [oldest, newest] = hook.secrets;
-  const settings = Object.entries({ scheme: hook.scheme, ...hook.settings }).filter(([, value]) => value?.length > 0);
+  const settings = Object.entries({ scheme: hook.scheme, ...hook.settings }).filter(([name, value]) => value?.length > 0 && (hook.scheme === 'hmac' || !SIGNATURE.includes(name)));
+  const proven = !NO_SECRET.includes(hook.scheme);
   return html`<section class="stack" data-hook=${hook.status}><div class="titled"><h2><bdi>${hook.label || hook.service}</bdi></h2><${State} of=${hook} /></div>
       ${hook.status === 'pending' && html`<${Wait}><b>Events are not taken yet.</b> The service makes the secret: store it below once you have it.<//>`}
       ${hook.warning && html`<${Wait}>${hook.warning}<//>`}
@@ -73,11 +78,11 @@ function Hook({ hook, secret, show, api, slug, again, gone, refused }) {
       ${hook.tenant_key && html`<p class="small quiet">Whose events: <code>${hook.tenant_key}</code></p>`}
       ${hook.automation_id && html`<p class="small">It belongs to <a href=${addressOf({ slug, page: 'automations', id: hook.automation_id })}>an automation</a>, and goes with it.</p>`}</section>
     ${secret && html`<section class="stack" data-secret><${Wait} role="status"><b>Copy the secret now.</b> It is shown only this once.<//><${Copied} id="shown-secret" word="Secret" text=${secret} /></section>`}
-    <section class="stack"><h3>Secrets</h3>${hook.secrets.length === 0 ? html`<p class="quiet">There is none yet.</p>` : html`<ul class="tools">${hook.secrets.map(({ id, created_at }) => html`<li key=${id}>Since ${exact(created_at)}${newest && id === oldest.id && html`<${Act} id="drop-${id}" kind="bare" refused=${refused} busy=${busy} onClick=${() => change({ remove_secret: id })}>Stop accepting it<//>`}</li>`)}</ul>`}
+    ${proven && html`<section class="stack"><h3>Secrets</h3>${hook.secrets.length === 0 ? html`<p class="quiet">There is none yet.</p>` : html`<ul class="tools">${hook.secrets.map(({ id, created_at }) => html`<li key=${id}>Since ${exact(created_at)}${newest && id === oldest.id && html`<${Act} id="drop-${id}" kind="bare" refused=${refused} busy=${busy} onClick=${() => change({ remove_secret: id })}>Stop accepting it<//>`}</li>`)}</ul>`}
       <div class="chips">${hook.unseen_secret && html`<${Act} id="reveal" refused=${refused} busy=${busy} onClick=${() => change({ reveal: true })}>Show the service’s secret once<//>`}
         ${hook.status === 'active' && !newest && html`<${Act} id="rotate" refused=${refused} busy=${busy} onClick=${() => change({ rotate: true })}>Make a next secret<//>`}</div>
-      ${newest && html`<p class="quiet small">Both are accepted. Stop the first one when the service uses the new one.</p>`}<${Problem} of=${problem} /></section>
-    <section><${SavedForm} of=${`${slug} ${path}`} since=${hook.updated_at} name="hook" schema="HookChange" begin=${() => (hook.label ? { label: hook.label } : {})} words=${WORDS} first=${['label', 'secret']} hidden=${['remove_secret', 'reveal', 'rotate']} refused=${refused} save="Save hook"
+      ${newest && html`<p class="quiet small">Both are accepted. Stop the first one when the service uses the new one.</p>`}<${Problem} of=${problem} /></section>`}
+    <section><${SavedForm} of=${`${slug} ${path}`} since=${hook.updated_at} name="hook" schema="HookChange" begin=${() => (hook.label ? { label: hook.label } : {})} words=${WORDS} first=${['label', 'secret']} hidden=${['remove_secret', 'reveal', 'rotate', !proven && 'secret']} refused=${refused} save="Save hook"
       send=${(value) => api.act('PATCH', path, { ...value, label: value.label ?? null })} onSaved=${again} /></section>
     <section><${Sure} id="delete-hook" word="Delete hook…" title="Delete this hook?" yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); gone(); }}>
       <p>Its address takes nothing any more, so automations that wait for events of ${hook.hook ?? hook.service} are not started. Received events are kept.</p><//></section>`;

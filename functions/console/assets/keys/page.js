@@ -38,6 +38,8 @@ function Key({ of: { service, own, updated_at: since, has_webhook_bearer: bears,
   // Of a key that an earlier version stored, nobody knows.
   const mayBear = service === 'vapi' && own && bears !== false;
   const settings = Object.fromEntries(SETTINGS.map((name) => [name, shown[name]]).filter(([, value]) => value));
+  // Without its token URL, too, it is a client: these members tell it from a key.
+  const begun = settings.token_url ? { client_id: '', client_secret: '', ...settings } : settings;
   const send = async ({ bearer_dropped: drops, ...value }) => {
     if (mayBear && !drops && !value.webhook_bearer) throw new Refused(422, '', LEFT_OUT, { fields: [{ field: 'webhook_bearer', problem: LEFT_OUT }] });
     return api.act('PUT', path, value.key ?? value);
@@ -45,7 +47,7 @@ function Key({ of: { service, own, updated_at: since, has_webhook_bearer: bears,
   const problemsBelow = service === 'llm' ? (problem) => ({ ...problem, field: `key.${problem.field}` }) : undefined;
   return html`<section class="stack narrow" aria-labelledby="h-${service}"><div class="titled"><h2 id="h-${service}">${title}</h2><${Status} of=${own ? 'approved' : 'not_run'}>${own ? 'Your own' : 'The platform’s'}<//></div>
     <p>${about}${since && html` <span class="quiet">Stored ${exact(since)}.</span>`}</p>
-    <${SavedForm} of=${`${slug} ${path}`} since=${since ?? 'none'} name=${service} begin=${() => (service === 'llm' ? { key: settings } : null)} schema=${mayBear ? { ...schema, properties: DROPPED } : schema} unfolded=${own} words=${WORDS} refused=${refused} save=${own ? 'Replace key' : 'Store key'}
+    <${SavedForm} of=${`${slug} ${path}`} since=${since ?? 'none'} name=${service} begin=${() => (service === 'llm' ? { key: begun } : null)} schema=${mayBear ? { ...schema, properties: DROPPED } : schema} unfolded=${own} words=${WORDS} refused=${refused} save=${own ? 'Replace key' : 'Store key'}
       note=${own && 'A key is replaced as a whole. Enter all of its fields again: a field that is empty here is gone.'} placed=${problemsBelow} send=${send} onSaved=${again} />
     ${own && html`<div><${Sure} id="delete-${service}" word="Delete key…" title=${`Delete the key for ${title}?`} yes="Delete" refused=${refused} does=${async () => { await api.act('DELETE', path); again(); }}><p>${then} It can be restored for 30 days.</p><//></div>`}
   </section>`;

@@ -43,7 +43,7 @@ function Members({ api, slug, role, at }) {
   };
   const listed = rows.items?.find(({ id }) => id === at.id);
   const back = addressOf({ slug, page: 'members' });
-  const shown = (member, again = () => {}) => html`<${Member} key=${member.user_id} member=${member} api=${api} slug=${slug} role=${role} changed=${(newer) => { rows.put(rowOf(newer)); again(); }} gone=${() => { rows.drop(at.id); location.hash = back; }} back=${back} />`;
+  const shown = (member, _, put = () => {}) => html`<${Member} key=${member.user_id} member=${member} api=${api} slug=${slug} role=${role} changed=${(newer) => { rows.put(rowOf(newer)); put(newer); }} gone=${() => { rows.drop(at.id); location.hash = back; }} back=${back} />`;
   const empty = html`<${Nothing} icon="people" title="No members"><p class="quiet">Add one by the subject of their sign-in.</p><//>`;
   return html`<${Main} title="Members" acts=${html`<a class="btn main" id="add-member" href=${hrefOf('new')}>Add a member</a>`}>
     <div class="beside">
@@ -99,7 +99,7 @@ function Member({ member, api, slug, role, changed, gone, back }) {
       <p id="member-says" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : 'status'}>${problem ?? refused ?? (saved ? 'Saved. It holds with their next request.' : 'It holds with their next request.')}</p>
       <div class="chips"><${Act} id="member-save" refused=${refused && ' '} busy=${busy || chosen === member.role} onClick=${save}>Save role<//>
         <${Sure} id="remove-member" word="Remove…" title=${`Remove ${member.name ?? member.user_id}?`} yes="Remove" no="Keep them" refused=${refused && ' '} does=${remove}><p>They lose access with their next request. Their automations, runs and approvals stay.</p><//></div></div></section>
-    <section><${SavedForm} of=${`${slug} ${path}`} since=${member.updated_at ?? 'none'} name="member" schema="MemberChange" begin=${() => contact} first=${CONTACT} hidden=${['role']} words=${WORDS} refused=${refused && ' '} save="Save contact" send=${(value) => api.act('PATCH', path, changes(contact, value))} onSaved=${changed} /></section>`;
+    <section><${SavedForm} of=${`${slug} ${path}`} since=${JSON.stringify(contact)} name="member" schema="MemberChange" begin=${() => contact} first=${CONTACT} hidden=${['role']} words=${WORDS} refused=${refused && ' '} save="Save contact" send=${(value) => api.act('PATCH', path, changes(contact, value))} onSaved=${changed} /></section>`;
 }
 
 /** The `sub` of a member's tokens is their id. */

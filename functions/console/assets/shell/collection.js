@@ -38,7 +38,7 @@ export function Collection({ told, page, title, one, path = page, query = {}, fi
       <div class="listside">${note}<${List} what=${title} name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => hrefOf(id)} current=${at.id} empty=${nothing} /></div>
       <aside class="pane" aria-label=${add.slice(4)}>
         ${at.id && html`<section class="panehead"><a class="crumb" data-close href=${back}>${title}</a></section>`}
-        ${at.id === NEW && make ? html`<section><h2>${add}</h2><${SavedForm} of=${`${slug} ${page}`} name=${page} refused=${refused} save=${add} send=${(value) => api.act('POST', path, value)} onSaved=${made} ...${make} /></section>`
+        ${at.id === NEW && make ? html`<section><h2>${add}</h2><${SavedForm} of=${[slug, page, ...Object.values(query)].filter(Boolean).join(' ')} name=${page} refused=${refused} save=${add} send=${(value) => api.act('POST', path, value)} onSaved=${made} ...${make} /></section>`
           : at.id ? html`<${One} key=${at.id} id=${at.id} one=${one} icon=${icon} path=${path} api=${api} find=${find && ((id) => find(id, rows.items))} slug=${slug} back=${back} detail=${(item, again) => detail({ item, again: () => (again(), rows.again()), gone, refused })} />`
           : html`<section><p class="quiet">Choose ${one} to see it here.</p></section>`}
       </aside>
@@ -46,10 +46,10 @@ export function Collection({ told, page, title, one, path = page, query = {}, fi
   <//>`;
 }
 
-/** The thing with this id, read alone: by `find`, or at its path. */
+/** The thing with this id, read alone: by `find`, or at its path. `detail` also takes `again` and `put`. */
 export function One({ id, one, icon, path, api, find, slug, back, detail }) {
-  const { data, error, again } = useLive(`${slug} ${id}`, () => find?.(id) ?? api.read(`${path}/${encodeURIComponent(id)}`));
-  if (data) return detail(data, again);
+  const { data, error, again, put } = useLive(`${slug} ${id}`, () => find?.(id) ?? api.read(`${path}/${encodeURIComponent(id)}`));
+  if (data) return detail(data, again, put);
   const gone = error instanceof Refused && error.status === 404;
   if (gone) return html`<${Nothing} icon=${icon} title="It is not there"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${back}>See all</a><//>`;
   return error ? html`<${Failed} what=${one} error=${error} again=${again} />` : html`<${Skeleton} what=${one} />`;

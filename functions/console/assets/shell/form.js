@@ -32,7 +32,8 @@ export function useSchemas() {
 }
 
 /**
- * `schema`: a name or a schema; `words`: `{labels, variants}` by name; `choices`: lists of `{value, word}` by member.
+ * `schema`: a name or a schema; `words`: `{labels, variants}` by name; `choices`: lists of `{value, word}` by member, or hooks that
+ * read one when its field is shown.
  * Lists in `suggestions` allow other values. Members: `first` come first, `hidden` are left out, and `without` are left out at any depth;
  * `unfolded` shows all at once.
  */
@@ -154,7 +155,8 @@ function Line(shared) {
 }
 
 function Choice(shared) {
-  const { value, onChange, options, required } = shared;
+  const { value, onChange, options: given, required } = shared;
+  const options = typeof given === 'function' ? given() : given;
   const missing = value !== undefined && !options.some((option) => option.value === value);
   return html`<${Around} ...${shared}><select ...${described(shared)} value=${value ?? ''} onChange=${({ target }) => onChange(target.value === '' ? undefined : target.value)}>
     <option value="">${required ? 'Choose…' : 'Not set'}</option>

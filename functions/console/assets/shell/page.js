@@ -75,7 +75,7 @@ function skip(event) {
 /** A shortcut's effect. */
 function act(meaning, { slug, help }) {
   if (meaning === 'help') return help(true);
-  if (meaning === 'close') return document.querySelector('[data-close]')?.click();
+  if (meaning === 'close') return [...document.querySelectorAll('[data-close]')].at(-1)?.click();
   const [, letter] = meaning.split('go:');
   if (letter) {
     const place = PLACES.find(({ key }) => key === letter);
@@ -153,7 +153,7 @@ function Mark() {
 
 function Help({ onClose }) {
   const dialog = useModal();
-  const lines = useMemo(() => [['j', 'k', 'Next and previous row'], ['Enter', '', 'Open the row'], ['Esc', '', 'Back to the list'], ...PLACES.map(({ key, word }) => ['g', key, word])], []);
+  const lines = useMemo(() => [['j', 'k', 'Next and previous row'], ['Enter', '', 'Open the row'], ['Esc', '', 'Close, or back to the list'], ...PLACES.map(({ key, word }) => ['g', key, word])], []);
   return html`<dialog ref=${dialog} aria-labelledby="h-keys" onClose=${onClose}>
     <h2 id="h-keys">Keys</h2>
     <dl class="keys">${lines.map(([one, two, says]) => html`<dt><kbd>${one}</kbd> ${two && html`<kbd>${two}</kbd>`}</dt><dd>${says}</dd>`)}</dl>

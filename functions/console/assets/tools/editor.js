@@ -30,7 +30,8 @@ export function Editor({ tool = null, type, api, slug, role, onSaved, onConflict
   const bases = useChoices(api, slug, 'knowledge-bases', ({ name }) => name);
   const kind = tool?.type ?? (type in SCHEMAS ? type : 'sms');
   const agents = useChoices(api, slug, 'agents', ({ name }) => name, ({ id, external_assistant_id: at }) => (kind === 'place_call' ? id : at));
-  const later = useChoices(api, slug, 'tools', ({ label }) => label, undefined, ({ id, type, async: waits }) => id !== tool?.id && !waits && !NOT_LATER.includes(type));
+  const sends = ({ id, type, async: waits, config_metadata: config }) => id !== tool?.id && !waits && !NOT_LATER.includes(type) && !config?.confirm && !(type === 'api_request' && config?.method === 'GET');
+  const useLater = () => useChoices(api, slug, 'tools', ({ label }) => label, undefined, sends);
   const crumb = { word: tool ? tool.label : 'Tools', href: addressOf({ slug, page: 'tools', id: tool?.id }) };
   const path = tool ? `tools/${tool.id}` : 'tools';
   const before = tool && configOf(tool);
@@ -39,7 +40,7 @@ export function Editor({ tool = null, type, api, slug, role, onSaved, onConflict
     return api.act('PATCH', path, changes(before, value), { 'if-match': String(tool.version) });
   };
   const begin = (schemas) => before ?? { ...begun({ $ref: `#/${SCHEMAS[kind]}` }, schemas), type: kind };
-  const look = { name: 'tool', schema: SCHEMAS[kind], first: FIRST, hidden: ['type'], without: SECRETS.includes(kind) ? [] : ['secret'], words: WORDS, choices: { method: METHODS, phone_number_id: numbers, knowledge_base_id: bases, assistantId: agents, ...(kind === 'place_call' && { agent_id: agents }), 'if_call_over.tool': later } };
+  const look = { name: 'tool', schema: SCHEMAS[kind], first: FIRST, hidden: ['type'], without: SECRETS.includes(kind) ? [] : ['secret'], words: WORDS, choices: { method: METHODS, phone_number_id: numbers, knowledge_base_id: bases, assistantId: agents, ...(kind === 'place_call' && { agent_id: agents }), 'if_call_over.tool': useLater } };
   return html`<${Main} title=${tool ? 'Edit tool' : 'New tool'} crumb=${crumb} acts=${!tool && html`<${Choices} label="What it does" of=${TYPES} to=${(value) => addressOf({ slug, page: 'tools', id: 'new', query: { type: value } })} chosen=${kind} />`}>
     <div class="beside editor"><${SavedForm} of=${`${slug} ${path} ${kind}`} since=${tool ? String(tool.version) : ''} begin=${begin} send=${send} onSaved=${onSaved} onConflict=${onConflict} save=${tool ? 'Save tool' : 'Create tool'} refused=${refused} ...${look}
       beside=${({ value, changed, schemas }) => html`<aside class="pane" aria-label="Dry run"><${Trial} key=${kind} api=${api} config=${value} tool=${changed ? null : tool} role=${role} schemas=${schemas} /></aside>`} /></div>
