@@ -317,6 +317,9 @@ async fn a_trigger_listens_with_the_account_that_acts_now() {
     settle().await;
     assert_eq!(listens_with(&world), "apn_gmailh");
     delete("apn_gmailh").await;
+    // The pause wakes `settle` once more.
+    world.later();
+    world.settle().await;
     settle().await;
     nothing_left(&world);
     let row = world.aws.rows("automations").remove(0);

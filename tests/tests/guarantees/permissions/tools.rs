@@ -277,6 +277,7 @@ pub(super) async fn settle(asked: &mut Permissions, world: &mut World, tool: &Va
     settle::handle(&world.process.settle, Deadline::after(Duration::from_secs(1))).await.unwrap();
     note(asked, "settle", world);
     polled(asked, "settle", "settle");
+    assert!(world.aws.receive("runs", 900).is_some(), "the run that waits is woken");
     world.aws.delete("intents", row["id"].as_str().unwrap());
 }
 
