@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use shared::{
     Error, Result,
     automation::{
-        ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, Step as DefinedStep, drifted,
+        ActionRun, AutomationBody, Definition, Outputs, PauseCause, RunData, RunRequest, Step as DefinedStep, drifted,
         kept_results, pinned_tools,
     },
     error::found,
@@ -134,5 +134,5 @@ async fn begin_prompt(
 /// Pauses the run's automation if the run's version is the active one, and informs the owners. Dry runs pause nothing.
 async fn pause_automation(Held { deps, run, .. }: Held<'_>, reason: &str) -> Result<()> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(()) };
-    deps.watch.pause_for(run.organization_id, (id, run.automation_version), reason, run.id).await
+    deps.watch.pause_for(run.organization_id, (id, run.automation_version), reason, PauseCause::Run(run.id)).await
 }
