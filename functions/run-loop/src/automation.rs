@@ -1,6 +1,6 @@
 //! Runs of automations: checks the version's tools, then continues its actions or its prompt.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::atomic::AtomicBool};
 
 use serde_json::{Map, Value};
 use shared::{
@@ -104,7 +104,8 @@ async fn carry_out(
     }
     let confirmed = plan.map(|plan| plan.confirmed.as_slice()).unwrap_or_default();
     let catch_anew = plan.is_some_and(|plan| plan.catch_anew);
-    let actions = Actions { held, definition, confirmed, catch_anew, pinned, toolbox: &toolbox };
+    let given_up_by_platform = AtomicBool::new(false);
+    let actions = Actions { held, definition, confirmed, catch_anew, pinned, toolbox: &toolbox, given_up_by_platform };
     Box::pin(actions.carry_out(left, spent)).await
 }
 
