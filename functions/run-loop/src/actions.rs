@@ -346,7 +346,7 @@ impl Actions<'_> {
             if !planned.may_be_repeated(&outcome, acts, attempts)
                 || asked.is_some_and(|asked| asked > LONGEST_RETRY_PAUSE)
                 || !backoff.pause_at_least(asked).await
-                || acts && !matches!(withdrawn(&deps.automations, run).await, Ok(None))
+                || acts && withdrawn(&deps.automations, run).await?.is_some()
             {
                 break outcome;
             }
