@@ -30,7 +30,7 @@ pub use definition::{Action, AutomationBody, Definition, LARGEST_DEFINITION, MOS
 pub use deployment::alerts::{AlertHook, Alerts};
 pub use deployment::automation_view::{AutomationReader, AutomationView};
 pub use deployment::difference::{Difference, DifferenceKind, Differences, differences};
-pub use deployment::failure_pause::{FailurePause, MOST_FAILURES};
+pub use deployment::failure_pause::{FailurePause, MOST_FAILURES, PauseCause};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, Switch, at_revision};
 pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator};
 pub use expressions::data::{Data, Lowered, Outputs};

@@ -63,8 +63,8 @@ struct NumberErasedView {
 /// It takes the time that there is. Until `complete`, send the request again, with `next_cursor` as `cursor` if there is
 /// one: it goes on where it stopped. A run that names the number and is not over is not deleted, nor is the record of a call
 /// that is not over, and the answers after it are not `complete`: cancel those in `runs_under_way`, wait for the end of those
-/// in `calls_under_way`, and then send the request once more, without a cursor. A call counts as over twelve hours after it
-/// began. Repeating it does no harm.
+/// in `calls_under_way`, and then send the request once more, without a cursor. A call is over once its report has come, at
+/// most three minutes after its end and twelve hours after its beginning. Repeating it does no harm.
 ///
 /// - 200: The numbers of deleted records.
 ///

@@ -5,6 +5,7 @@
 use std::{
     collections::VecDeque,
     pin::pin,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -82,6 +83,8 @@ pub(crate) struct Actions<'a> {
     pub(crate) pinned: &'a [OfferedTool],
     /// The tools of the remaining actions.
     pub(crate) toolbox: &'a Toolbox,
+    /// See [`Stop::GivenUp`].
+    pub(crate) given_up_by_platform: AtomicBool,
 }
 
 impl Actions<'_> {
@@ -172,7 +175,10 @@ impl Actions<'_> {
             return Ok(Begun::End(Ended::OutOfTime));
         }
         Ok(match actions.next_beside(taken, Timestamp::now()) {
-            Next::Over(ending) if actions.failed_by_outages() => Begun::End(Ended::Stopped(Stop::GivenUp(ending))),
+            Next::Over(ending) if actions.failed_by_outages() => {
+                let by_platform = self.given_up_by_platform.load(Relaxed);
+                Begun::End(Ended::Stopped(Stop::GivenUp { ending, by_platform }))
+            }
             Next::Over(ending) if actions.failed_but_for_catches() => {
                 Begun::End(Ended::Stopped(Stop::FailedButForCatches(ending)))
             }
@@ -304,6 +310,7 @@ impl Actions<'_> {
                 }
                 let failed = planned.failed(format!("The tool {} {}.", planned.tool, why.for_author()), started_at);
                 let outage = matches!(why, Unavailable::Unreachable { .. });
+                self.given_up_by_platform.fetch_or(outage, Relaxed);
                 return Ok(Some(ActionResult { outage, ..failed }));
             }
             None => {}
@@ -339,13 +346,14 @@ impl Actions<'_> {
             if !planned.may_be_repeated(&outcome, acts, attempts)
                 || asked.is_some_and(|asked| asked > LONGEST_RETRY_PAUSE)
                 || !backoff.pause_at_least(asked).await
-                || acts && !matches!(withdrawn(&deps.automations, run).await, Ok(None))
+                || acts && withdrawn(&deps.automations, run).await?.is_some()
             {
                 break outcome;
             }
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let result = planned.finished(&outcome, run.dry_run && acts, started_at);
+        self.given_up_by_platform.fetch_or(given_up_on, Relaxed);
         let (redact, outage) = (self.redact(planned), result.outage || given_up_on);
         Ok(Some(ActionResult { attempts, duration_ms, redact, outage, ..result }))
     }

@@ -1,12 +1,12 @@
 //! Runs of automations: checks the version's tools, then continues its actions or its prompt.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::atomic::AtomicBool};
 
 use serde_json::{Map, Value};
 use shared::{
     Error, Result,
     automation::{
-        ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, Step as DefinedStep, drifted,
+        ActionRun, AutomationBody, Definition, Outputs, PauseCause, RunData, RunRequest, Step as DefinedStep, drifted,
         kept_results, pinned_tools,
     },
     error::found,
@@ -104,7 +104,8 @@ async fn carry_out(
     }
     let confirmed = plan.map(|plan| plan.confirmed.as_slice()).unwrap_or_default();
     let catch_anew = plan.is_some_and(|plan| plan.catch_anew);
-    let actions = Actions { held, definition, confirmed, catch_anew, pinned, toolbox: &toolbox };
+    let given_up_by_platform = AtomicBool::new(false);
+    let actions = Actions { held, definition, confirmed, catch_anew, pinned, toolbox: &toolbox, given_up_by_platform };
     Box::pin(actions.carry_out(left, spent)).await
 }
 
@@ -134,5 +135,5 @@ async fn begin_prompt(
 /// Pauses the run's automation if the run's version is the active one, and informs the owners. Dry runs pause nothing.
 async fn pause_automation(Held { deps, run, .. }: Held<'_>, reason: &str) -> Result<()> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(()) };
-    deps.watch.pause_for(run.organization_id, (id, run.automation_version), reason, run.id).await
+    deps.watch.pause_for(run.organization_id, (id, run.automation_version), reason, PauseCause::Run(run.id)).await
 }

@@ -70,8 +70,9 @@ pub(crate) enum Stop {
     Withdrawn(String),
     /// A tool changed since the activation; the sentence for people. No other tool is called in its place.
     Drifted(String),
-    /// It is over, and outages alone made it fail.
-    GivenUp(Ending),
+    /// It is over, and outages alone made it fail. `by_platform`: an action was given up here because of an outage of ours or of
+    /// Pipedream's, not of the service that it called.
+    GivenUp { ending: Ending, by_platform: bool },
     /// It is over, and no action succeeded but those of a `catch`.
     FailedButForCatches(Ending),
 }

@@ -92,8 +92,8 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::Stopped(Stop::CancelRequested(step)) => Verdict::End(cancelled(), Some(step)),
         Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
         Ended::Stopped(Stop::Waits(waits)) => Verdict::Wait(waits),
-        Ended::Stopped(Stop::GivenUp(ending)) => {
-            Verdict::GiveUp { ending, tells_operator: run.attempts >= MOST_ATTEMPTS }
+        Ended::Stopped(Stop::GivenUp { ending, by_platform }) => {
+            Verdict::GiveUp { ending, tells_operator: by_platform }
         }
         Ended::Stopped(Stop::FailedButForCatches(ending)) => Verdict::EndFailed(ending),
         Ended::Stopped(Stop::Withdrawn(why)) => Verdict::End(Ending { error: Some(why), ..cancelled() }, None),

@@ -156,7 +156,7 @@ pub(crate) fn count_untold(_: &Error) {
 /// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
     let told = add_result_to_live_call(deps, call, message.text, false, deadline).await;
-    if told.as_ref().is_err_and(|untold| untold.words != OVER) && !is_over(deps, call).await {
+    if told.as_ref().is_err_and(|untold| untold.words != OVER && !untold.of_assistant) && !is_over(deps, call).await {
         telemetry::call_answered("incomplete");
     }
     let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
@@ -180,7 +180,13 @@ pub(crate) async fn add_result_to_live_call(
         None => Err(Untold::because("VAPI gave no address at which the call takes messages")),
     };
     told.inspect_err(|untold| {
-        tracing::error!(call.id = %call.id, "a message could not be sent to a call: {}", untold.chain);
+        tracing::error!(
+            call.id = %call.id,
+            organization.id = %call.organization_id,
+            agent.id = call.agent_id.map(display),
+            "a message could not be sent to a call: {}",
+            untold.chain
+        );
     })
 }
 
@@ -196,15 +202,18 @@ pub(crate) struct Untold {
     chain: String,
     /// The call may have taken it.
     pub(crate) uncertain: bool,
+    /// The organization's assistant wants each message authenticated (`monitorPlan`).
+    of_assistant: bool,
 }
 
 impl Untold {
     fn because(words: &str) -> Self {
-        Self { words: words.to_owned(), chain: words.to_owned(), uncertain: false }
+        Self { words: words.to_owned(), chain: words.to_owned(), uncertain: false, of_assistant: false }
     }
 
     fn of(error: &upstream::Error) -> Self {
-        Self { words: error.public(), chain: error::chain(error), uncertain: false }
+        let of_assistant = error.status() == Some(401);
+        Self { words: error.public(), chain: error::chain(error), uncertain: false, of_assistant }
     }
 }
 

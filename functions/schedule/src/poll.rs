@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
     automation::{
-        Data, Definition, ERROR_BUDGET, Lowered, MOST_COMPARED, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
-        items_together, next_poll,
+        Data, Definition, ERROR_BUDGET, Lowered, MOST_COMPARED, OverBound, PauseCause, PolledItem, Polling, RunCause,
+        SourceAnswer, items_together, next_poll,
     },
     models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp, Validators},
     redaction::redacted,
@@ -49,11 +49,10 @@ pub(crate) async fn poll(
     let base = schedule.next_run_at.map_or(now, |at| at.max(now));
     match Box::pin(asked).await? {
         SourceAnswer::Gone(reason) => {
-            // The run that would have started.
             let due = format!("schedule {base}");
-            let run = RunId::of_cause(organization, automation.id, &due);
+            let cause = PauseCause::NoRun(RunId::of_cause(organization, automation.id, &due));
             let version = (automation.id, automation.active_version);
-            deps.watch.pause_for(organization, version, &reason, run).await?;
+            deps.watch.pause_for(organization, version, &reason, cause).await?;
             Box::pin(deps.triggers.update_schedule(organization, automation.id)).await
         }
         SourceAnswer::Failed(sentence) => {

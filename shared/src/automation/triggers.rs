@@ -32,7 +32,7 @@ use super::definition::{
 };
 use crate::{
     Deadline, Error, Result,
-    automation::FailurePause,
+    automation::{FailurePause, PauseCause},
     clients::{Queue, Scheduler},
     error::found,
     lifecycle::{Progress, SettleAbove, SettleWaker, close, open, ownership, settle_now},
@@ -305,11 +305,12 @@ impl SettleAbove for SettledTriggers<'_> {
             let Some((row, Refused(why))) = Box::pin(compare()).await? else {
                 return Ok("the triggers of an automation are in place");
             };
-            // No run caused the pause. This id is the same if the pause is tried again.
             let cause = RunId::of_cause(organization, automation, &format!("trigger refused at {}", row.revision));
-            self.watch.pause_for(organization, (automation, row.active_version), &why, cause).await?;
+            // At another revision the trigger may be another one, and its account too.
+            let paused = self.watch.pause_at(&row, &why, PauseCause::NoRun(cause)).await?;
             match Box::pin(compare()).await? {
-                None => Ok("an automation was paused, because its trigger was refused"),
+                None if paused => Ok("an automation was paused, because its trigger was refused"),
+                None => Ok("the triggers of an automation are in place"),
                 Some(_) => Err(changed_by_others()),
             }
         })

@@ -239,7 +239,7 @@ impl Automations {
         self.pause_after(automation, reason, None).await
     }
 
-    /// Like [`Automations::pause`], caused by the end of a run.
+    /// Like [`Automations::pause`], perhaps caused by a run.
     pub async fn pause_after(
         &self,
         automation: &Automation,

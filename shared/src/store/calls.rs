@@ -42,6 +42,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// VAPI's greatest `maxDurationSeconds`: an older call is over, even if its end was never reported.
 const LONGEST_CALL: Duration = Duration::from_hours(12);
+/// From a call's end to VAPI's report, which has the caller's words. Assistants may send none.
+const REPORT_WITHIN: Duration = Duration::from_mins(3);
 
 #[derive(Clone)]
 pub struct Calls {
@@ -360,12 +362,16 @@ impl Calls {
         delete.audited(Change::of(Act::Deleted, Noun::Call, call))?.unless_refused().await
     }
 
-    /// Like [`Calls::delete`], refused while the call or its transfer goes on, and without an entry of the audit log.
+    /// Like [`Calls::delete`], refused while the call or its transfer goes on or its report is due, and without an entry of the
+    /// audit log.
     pub(super) async fn delete_over(&self, organization: OrganizationId, call: &CallId) -> Result<WriteResult> {
         const OVER: &str = "(NOT #created_at > :longest_ago OR (NOT #status IN (:queued, :ringing, :in_progress, :forwarding) \
+                            AND (attribute_exists(#cost_at) OR NOT #ended_at > :report_due) \
                             AND (attribute_not_exists(#transfer) OR attribute_exists(#transfer.#outcome))))";
+        let now = Timestamp::now();
         let delete = self.table.delete(id(call)).of(organization).when(OVER).with([
-            (":longest_ago", text(Timestamp::now().minus(LONGEST_CALL))),
+            (":longest_ago", text(now.minus(LONGEST_CALL))),
+            (":report_due", text(now.minus(REPORT_WITHIN))),
             (":queued", to_attribute(&CallStatus::Queued)?),
             (":ringing", to_attribute(&CallStatus::Ringing)?),
             (":in_progress", to_attribute(&CallStatus::InProgress)?),

@@ -402,7 +402,7 @@ async fn an_erasure_counts_each_placed_call_once() {
     let placed = tool(&world, &json!({"label": "Call once more"})).await;
     place(&world, &placed, &json!({"to": phone(1)})).await.expect(200);
     let call = json!({"id": outbound(&world)[0]["id"]});
-    report(&world, &json!({"type": "status-update", "status": "ended", "call": call})).await;
+    report(&world, &json!({"type": "end-of-call-report", "call": call})).await;
     for (person, calls) in [(1, 1), (2, 0)] {
         let path = format!("/api/{}/erasures", world.home.slug);
         let erasure = Event::post(&path, &json!({"phone_number": phone(person)})).user(&world.home.user_id);

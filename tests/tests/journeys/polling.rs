@@ -346,6 +346,8 @@ async fn a_source_tool_that_is_another_one_pauses_the_automation_and_says_so() {
         assert!(reason.contains("feed_list") && reason.contains(said), "{reason}");
         assert_eq!((shown.get("next_run_at"), polled.world.aws.schedules().len()), (Some(&Value::Null), 0));
         assert_eq!(polled.row().get("due"), None);
+        let row = polled.world.aws.row("automations", &polled.id).unwrap();
+        assert!(row.get("paused_by_run").is_none(), "no run caused it: {row}");
     }
 }
 

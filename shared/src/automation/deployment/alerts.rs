@@ -6,7 +6,7 @@
 //!  "data": {"organization_id": "…", "automation_id": "…", "name": "Urgent messages", "reason": "…", "run_id": "…"}}
 //! ```
 //!
-//! `webhook-id` derives from the run that caused the pause, so receivers can drop repeats. The alert carries no content of the run.
+//! `webhook-id` derives from the cause of the pause, mostly a run, so receivers can drop repeats. The alert carries no content of the run.
 
 use std::time::Duration;
 
@@ -54,11 +54,11 @@ struct SigningKey {
 }
 
 impl Alerts {
-    /// Sends the alert that `run` paused the automation.
+    /// Sends the alert that the automation was paused by `cause`, a run's id or one of no run.
     ///
     /// # Errors
     /// If the address did not accept the alert; then nobody was told.
-    pub async fn paused(&self, automation: &Automation, reason: &str, run: RunId) -> Result<()> {
+    pub async fn paused(&self, automation: &Automation, reason: &str, cause: RunId) -> Result<()> {
         let Some(hook) = &self.hook else { return Ok(()) };
         let now = Timestamp::now();
         let body = json!({
@@ -69,11 +69,11 @@ impl Alerts {
                 "automation_id": automation.id,
                 "name": automation.name,
                 "reason": reason,
-                "run_id": run,
+                "run_id": cause,
             },
         });
         let SigningKey { key } = self.secrets.of_deployment(&hook.secret).await?;
-        let id = format!("alert_{run}");
+        let id = format!("alert_{cause}");
         let signature = signature(&key, &id, now.as_seconds(), &body.to_string())?;
         let mut headers = HeaderMap::new();
         for (name, value) in

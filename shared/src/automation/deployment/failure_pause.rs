@@ -27,6 +27,28 @@ const PAUSED_WITHIN: Duration = Duration::from_secs(60);
 /// Attempts against concurrent changes of the automation.
 const TRIES: usize = 5;
 
+/// The cause of a pause, of which the alert's id derives.
+#[derive(Debug, Clone, Copy)]
+pub enum PauseCause {
+    Run(RunId),
+    /// A refused trigger or a source that is gone. The id is of no run, and the same if the pause is tried again.
+    NoRun(RunId),
+}
+
+impl PauseCause {
+    const fn id(self) -> RunId {
+        let (Self::Run(id) | Self::NoRun(id)) = self;
+        id
+    }
+
+    const fn run(self) -> Option<RunId> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::NoRun(_) => None,
+        }
+    }
+}
+
 #[derive(Clone)]
 pub struct FailurePause {
     pub automations: Automations,
@@ -59,7 +81,7 @@ impl FailurePause {
                             "{MOST_FAILURES} runs failed one after the other, the last one {}; look at them, and activate the automation again.",
                             run.id
                         );
-                        self.pause(automation, &reason, run.id).await
+                        self.pause(automation, &reason, PauseCause::Run(run.id)).await
                     }
                     None => Ok(()),
                 }
@@ -68,47 +90,53 @@ impl FailurePause {
         }
     }
 
-    /// Pauses an automation because of a run, and alerts its owners once per run. An automation that is inactive, or has another
+    /// Pauses an automation, and alerts its owners once per cause. An automation that is inactive, or has another
     /// active version, stays as it is.
     pub async fn pause_for(
         &self,
         organization: OrganizationId,
         (automation, version): (AutomationId, Option<u64>),
         reason: &str,
-        run: RunId,
+        cause: PauseCause,
     ) -> Result<()> {
         match found(self.automations.get(organization, automation).await)? {
-            Some(automation) if automation.active_version == version => self.pause(automation, reason, run).await,
+            Some(automation) if automation.active_version == version => self.pause(automation, reason, cause).await,
             _ => Ok(()),
         }
     }
 
-    async fn pause(&self, mut automation: Automation, reason: &str, run: RunId) -> Result<()> {
+    /// Pauses an active automation at the revision that was read, and alerts its owners; false if the row has changed.
+    pub async fn pause_at(&self, automation: &Automation, reason: &str, cause: PauseCause) -> Result<bool> {
+        let change = Change::AutomationTrigger { automation_id: automation.id };
+        let intent = Intent::new(automation.organization_id, change, PAUSED_WITHIN);
+        open(&self.intents, &intent).await?;
+        let paused = self.automations.pause_after(automation, Some(reason), cause.run()).await;
+        // `settle` compares the row in either case.
+        if let Err(error) = self.intents.leave(intent.id).await {
+            let chain = error::chain(&error);
+            tracing::error!(automation.id = %automation.id, "the pause of an automation is settled late: {chain}");
+        }
+        let Some(paused) = paused? else { return Ok(false) };
+        self.settling.wake("automation_trigger").await;
+        tracing::warn!(automation.id = %paused.id, run.id = cause.run().map(display), "an automation was paused");
+        telemetry::automation_paused();
+        self.tell(&paused, reason, cause.id()).await;
+        Ok(true)
+    }
+
+    async fn pause(&self, mut automation: Automation, reason: &str, cause: PauseCause) -> Result<()> {
         let version = automation.active_version;
         for _ in 0..TRIES {
             match automation.status {
                 AutomationStatus::Active => {
-                    let change = Change::AutomationTrigger { automation_id: automation.id };
-                    let intent = Intent::new(automation.organization_id, change, PAUSED_WITHIN);
-                    open(&self.intents, &intent).await?;
-                    let paused = self.automations.pause_after(&automation, Some(reason), Some(run)).await;
-                    // `settle` compares the row in either case.
-                    if let Err(error) = self.intents.leave(intent.id).await {
-                        let chain = error::chain(&error);
-                        tracing::error!(automation.id = %automation.id, "the pause of an automation is settled late: {chain}");
-                    }
-                    if let Some(paused) = paused? {
-                        self.settling.wake("automation_trigger").await;
-                        tracing::warn!(automation.id = %paused.id, run.id = %run, "an automation was paused");
-                        telemetry::automation_paused();
-                        self.tell(&paused, reason, run).await;
+                    if self.pause_at(&automation, reason, cause).await? {
                         return Ok(());
                     }
                 }
                 // An earlier attempt may have crashed between pause and alert.
-                AutomationStatus::Paused if automation.paused_by_run == Some(run) => {
+                AutomationStatus::Paused if automation.paused_by_run == Some(cause.id()) => {
                     let reason = automation.pause_reason.clone().unwrap_or_else(|| reason.to_owned());
-                    self.tell(&automation, &reason, run).await;
+                    self.tell(&automation, &reason, cause.id()).await;
                     return Ok(());
                 }
                 AutomationStatus::Paused | AutomationStatus::PendingReview => return Ok(()),
@@ -123,8 +151,8 @@ impl FailurePause {
     }
 
     /// Sends the alert. The pause stands even if the alert fails.
-    async fn tell(&self, automation: &Automation, reason: &str, run: RunId) {
-        if let Err(error) = self.alerts.paused(automation, reason, run).await {
+    async fn tell(&self, automation: &Automation, reason: &str, cause: RunId) {
+        if let Err(error) = self.alerts.paused(automation, reason, cause).await {
             let chain = error::chain(&error);
             tracing::error!(automation.id = %automation.id, "the alert of a paused automation could not be sent: {chain}");
             telemetry::alert_not_sent();

@@ -9,6 +9,7 @@ use tests::{
     automation::{AMPLE, whole},
     clients::until,
     http_server::Server,
+    metrics::Metrics,
 };
 
 use super::{and, books, entered, post, shown, statuses};
@@ -178,6 +179,27 @@ async fn an_outage_of_ours_puts_the_run_off() {
     world.deliver_runs().await;
     assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Completed);
     assert_eq!(entered(&books), ["one", "two"]);
+}
+
+/// The fifth attempt: the books are down, or our table of claims is.
+#[tokio::test]
+async fn the_operator_is_told_of_a_run_that_outages_of_ours_end_and_not_of_one_that_a_service_ends() {
+    let read = json!({"id": "a", "tool": "ledger_read", "parameters": {"entry": "broken"}});
+    for (action, faults, given_up) in [(read, 0, 0.0), (post("a", "one"), 9_999, 1.0)] {
+        let (world, _books) = books().await;
+        let run = begun(&world, &json!([action])).await;
+        let mut row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+        row["attempts"] = json!(4);
+        world.aws.put("automation_runs", &row);
+        if faults > 0 {
+            world.aws.inject(Fault::throttled("UpdateItem", "idempotency").times(faults));
+        }
+        let metrics = Metrics::capture();
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        let run = whole(&world, run.id).await.run;
+        assert_eq!((run.status, run.outage), (RunStatus::Failed, true), "{:?}", run.error);
+        assert_eq!(metrics.sum("RunsGivenUp"), given_up, "{:?}", run.error);
+    }
 }
 
 #[tokio::test]

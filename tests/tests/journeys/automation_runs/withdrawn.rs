@@ -1,6 +1,9 @@
 //! Runs that end early: a pause, a deletion, a cancellation, a changed tool.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use shared::{automation::RunCause, models::RunTrigger};
 use tests::{
@@ -132,6 +135,29 @@ async fn an_action_is_not_tried_again_after_the_pause() {
     tokio::join!(world.run_loop(AMPLE), pause);
     assert_eq!(entered(&books), ["busy"]);
     assert_eq!(statuses(&world, &run).await, ["busy failed"]);
+}
+
+/// The books refuse the entry for the moment, and our database the reading of the automation before the retry.
+#[tokio::test]
+async fn an_action_whose_automation_cannot_be_read_before_its_retry_is_done_later() {
+    let entered_before = Arc::new(AtomicBool::new(false));
+    let entry = move |Path(entry): Path<String>| {
+        let busy = !entered_before.swap(true, Relaxed);
+        async move { answer(if busy { "busy" } else { &entry }).await }
+    };
+    let books = Server::start(Router::new().route("/ledger/{entry}", any(entry))).await;
+    let world = World::with(Options { open_hosts: vec![books.address.to_string()], ..Options::default() }).await;
+    world.ledger_service(&books.url);
+    let actions = json!([and(post("a", "one"), json!({"retries": 2}))]);
+    let automation = world.activate(&world.manual(&actions)).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    // Before the first attempt it can be read.
+    world.aws.inject(Fault::throttled("GetItem", "automations").after(1));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!((world.aws.faults_left(), statuses(&world, &run).await), (0, Vec::new()));
+    world.later();
+    world.deliver_runs().await;
+    assert_eq!((entered(&books).len(), statuses(&world, &run).await), (2, vec!["a succeeded".to_owned()]));
 }
 
 /// Five calls of an answer run at the same time; the sixth would begin after the pause.

@@ -13,13 +13,15 @@ fn kept(erased: &Value) -> [&Value; 3] {
 }
 
 #[tokio::test]
-async fn a_caller_who_opts_out_at_the_end_of_a_call_is_listed_after_an_erasure_during_the_call() {
+async fn a_caller_who_opts_out_is_listed_after_erasures_during_the_call_and_before_its_report() {
     let world = World::start().await;
     world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
     let call = text(&world.aws.rows("calls")[0]["id"]).to_owned();
-    told(&world, &call, "in-progress").await;
-    let first = erase(&world, &phone(1)).await;
-    assert_eq!(kept(&first), [&json!([call]), &json!(0), &json!(false)], "{first}");
+    for status in ["in-progress", "ended"] {
+        told(&world, &call, status).await;
+        let first = erase(&world, &phone(1)).await;
+        assert_eq!(kept(&first), [&json!([call]), &json!(0), &json!(false)], "{status}: {first}");
+    }
 
     let said = json!({"messages": [{"role": "user", "message": "Please stop calling me."}]});
     let report = json!({"message": {"type": "end-of-call-report", "artifact": said, "call": {"id": call}}});
@@ -33,10 +35,11 @@ async fn a_caller_who_opts_out_at_the_end_of_a_call_is_listed_after_an_erasure_d
 }
 
 #[tokio::test]
-async fn a_call_counts_as_under_way_until_it_and_its_transfer_end_and_for_twelve_hours_at_most() {
+async fn a_call_counts_as_under_way_until_its_report_and_the_end_of_its_transfer_and_for_twelve_hours_at_most() {
     let world = World::start().await;
     let ago = |hours| json!(Timestamp::now().minus(Duration::from_hours(hours)));
-    let ended = |transfer: Value| json!({"status": "ended", "ended_at": ago(0), "transfer": transfer});
+    let ended =
+        |transfer: Value| json!({"status": "ended", "ended_at": ago(0), "cost_at": ago(0), "transfer": transfer});
     for (row, under_way) in [
         (json!({"status": "queued"}), true),
         (json!({"status": "ringing", "created_at": ago(11)}), true),
@@ -44,6 +47,8 @@ async fn a_call_counts_as_under_way_until_it_and_its_transfer_end_and_for_twelve
         (json!({"status": "forwarding"}), true),
         (ended(json!({"rung": []})), true),
         (ended(json!({"rung": [], "outcome": "no_answer"})), false),
+        (json!({"status": "ended", "ended_at": ago(0)}), true),
+        (json!({"status": "ended", "ended_at": ago(1)}), false),
         (json!({"status": "ended"}), false),
     ] {
         world.incoming_call(&world.home, "call-1", &phone(1));

@@ -84,19 +84,25 @@ async fn a_start_tool_that_comes_too_late_raises_an_alarm() {
 }
 
 #[tokio::test]
-async fn a_call_that_refuses_its_results_raises_an_alarm_unless_it_is_over() {
+async fn a_call_that_refuses_its_results_raises_an_alarm_unless_it_is_over_or_its_assistant_wants_a_key() {
     let world = World::start().await;
     world.attached(&preemptive_sms()).await;
-    for (is_over, alarms) in [(false, vec!["CallIncompleteAlarm".to_owned()]), (true, Vec::new())] {
+    let alarm = vec!["CallIncompleteAlarm".to_owned()];
+    for (status, is_over, alarms) in [(403, false, alarm), (403, true, Vec::new()), (401, false, Vec::new())] {
         let call = begins(&world).await;
         if is_over {
             world.aws.change("calls", &call, json!({"status": "ended", "ended_at": "2026-11-20T17:20:52.000Z"}));
         }
-        world.vapi.inject(Fault::status(403).on("POST", &format!("/{call}/control")));
-        let metrics = Metrics::capture();
+        world.vapi.inject(Fault::status(status).on("POST", &format!("/{call}/control")));
+        let (metrics, logs) = (Metrics::capture(), Logs::capture());
         assert_eq!(world.run_queued().await, 0);
         assert!(world.aws.row("calls", &call).unwrap()["context_error"].is_string());
-        assert_eq!(raised(&metrics), alarms);
+        assert_eq!(raised(&metrics), alarms, "{status}");
+        if !is_over {
+            let untold = line(&logs, "a message could not be sent to a call");
+            let whose = json!([untold["call.id"], untold["organization.id"], untold["agent.id"]]);
+            assert_eq!(whose, json!([call, world.home.organization_id, world.home.agent_id]));
+        }
     }
 }
 
