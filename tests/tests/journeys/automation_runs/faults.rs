@@ -197,8 +197,8 @@ async fn the_operator_is_told_of_a_run_that_outages_of_ours_end_and_not_of_one_t
         let metrics = Metrics::capture();
         assert_eq!(world.run_loop(AMPLE).await, 0);
         let run = whole(&world, run.id).await.run;
-        assert_eq!((run.status, run.outage), (RunStatus::Failed, true), "{:?}", run.error);
-        assert_eq!(metrics.sum("RunsGivenUp"), given_up, "{:?}", run.error);
+        let ended = (run.status, run.outage, metrics.sum("RunsGivenUp"));
+        assert_eq!(ended, (RunStatus::Failed, true, given_up), "{:?}", run.error);
     }
 }
 
