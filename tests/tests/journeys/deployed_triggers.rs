@@ -10,9 +10,7 @@
 use axum::{Router, http::StatusCode, routing::post as route};
 use local::standins::Fault as VendorFault;
 use serde_json::{Value, json};
-use tests::{
-    Event, Fault, Options, World, clients::until, http_server::Server, logs::Logs, metrics::Metrics, webhooks::Signer,
-};
+use tests::{Event, Fault, Options, World, http_server::Server, logs::Logs, metrics::Metrics, webhooks::Signer};
 
 const DEPLOY: &str = "/triggers/deploy";
 const NEW_ADDRESS: &str = "https://calls.acme.example";
@@ -505,34 +503,6 @@ async fn an_automation_whose_trigger_cannot_move_is_paused_and_its_owners_are_to
     assert_eq!(seen.len(), 1);
     let alert: Value = serde_json::from_str(&seen[0].body).unwrap();
     assert_eq!((&alert["data"]["automation_id"], &alert["data"]["reason"]), (&json!(id), &row["pause_reason"]));
-}
-
-/// While `settle` waits for Pipedream's answer, another account is connected and the version is activated again.
-#[tokio::test]
-async fn a_refusal_from_before_another_activation_pauses_nothing() {
-    let mut world = world().await;
-    let id = saved(&world, &invoices(&world, "INBOX")).await;
-    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
-    world.pipedream.lose_triggers();
-    world.pipedream.expire("apn_gmailh");
-    readdress(&mut world).await;
-    world.later();
-    let metrics = Metrics::capture();
-    let before = world.pipedream.requests().len();
-    world.pipedream.inject(VendorFault::held().on("GET", "/accounts"));
-    let activate = async {
-        let is_read = || world.pipedream.requests()[before..].iter().any(|asked| asked.path.ends_with("/accounts"));
-        until(is_read).await;
-        world.pipedream.connect("apn_new", &world.home.organization_id, "gmail");
-        post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
-        world.pipedream.release();
-    };
-    tokio::join!(world.settle(), activate);
-    world.later();
-    world.settle().await;
-    let row = world.aws.rows("automations").remove(0);
-    assert_eq!((&row["status"], metrics.sum("AutomationsPaused")), (&json!("active"), 0.0), "{row}");
-    assert_eq!((listens_with(&world), world.aws.rows("intents")), (json!("apn_new"), Vec::new()));
 }
 
 #[tokio::test]
