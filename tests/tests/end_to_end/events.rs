@@ -36,7 +36,7 @@ async fn end_calls(stack: &Stack, http: &reqwest::Client) {
     let calls = format!("{}/api/{}/calls?status=ringing", about.api_url, about.slug);
     let listed: Value = http.get(calls).bearer_auth(&about.token).send().await.unwrap().json().await.unwrap();
     for call in listed["items"].as_array().unwrap() {
-        let ended = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": call["id"]}}});
+        let ended = json!({"message": {"type": "end-of-call-report", "call": {"id": call["id"]}}});
         let told = http.post(format!("{}/api/vapi/events", about.api_url)).bearer_auth(&about.vapi_webhook_bearer);
         assert!(told.json(&ended).send().await.unwrap().status().is_success());
     }
